@@ -1,0 +1,75 @@
+"""Checks shared by every module: an error names the argument, what was expected and what came."""
+import operator
+
+import numpy as np
+
+FLOATS = "efd"  # dtype characters of float16, float32, float64
+
+
+def float_array(name, value):
+    """Return `value` as a float16, float32 or float64 array; integers and booleans become float64.
+
+    Raises
+    ------
+    TypeError
+        If `value` is None, text, complex, an object array or any other non-number.
+    ValueError
+        If `value` is a ragged nested list.
+    """
+    if type(value) is np.ndarray and value.dtype.char in FLOATS:
+        return value
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name} must be an array of numbers, but its rows have different lengths "
+                         f"(a ragged {type(value).__name__})") from None
+    if array.dtype.char in FLOATS:
+        return array
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    came = type(value).__name__ if array.dtype == object else f"dtype {array.dtype}"
+    raise TypeError(f"{name} must hold real numbers (float16, float32, float64 or integers), got {came}")
+
+
+def vectors(name, value, size, size_name):
+    """Return `value` as a float array (..., size), or raise a ValueError that says what came instead."""
+    array = float_array(name, value)
+    if array.ndim and array.shape[-1] == size:
+        return array
+    if array.ndim == 0:
+        raise ValueError(f"{name} must have shape (..., {size}), got a scalar")
+    raise ValueError(f"{name} has last dimension {array.shape[-1]}, but this FFN was built for "
+                     f"{size_name} = {size} ({name}.shape = {array.shape})")
+
+
+def positive_int(name, value):
+    """Return `value` as a Python int of at least 1; floats, booleans and text are a TypeError."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a positive integer, got {value!r}") from None
+    if number < 1:
+        raise ValueError(f"{name} must be a positive integer, got {number}")
+    return number
+
+
+def float_dtype(name, value):
+    """Return `value` as a NumPy dtype, one of float16, float32 and float64."""
+    try:
+        dtype = None if value is None else np.dtype(value)
+    except TypeError:
+        dtype = None
+    if dtype is None or dtype.char not in FLOATS:
+        raise TypeError(f"{name} must be float16, float32 or float64, got {value!r}")
+    return dtype
+
+
+def random_generator(name, value):
+    """Return `np.random.default_rng(value)`; a value that it does not take is an error that names it."""
+    try:
+        return np.random.default_rng(value)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name} must be a non-negative integer or a numpy.random.Generator, "
+                          f"got {value!r}") from None

@@ -1,0 +1,313 @@
+"""Activation functions and their derivatives, elementwise on arrays of any shape.
+
+Every function takes anything that `np.asarray` takes, keeps float16, float32 and float64
+(integers become float64), keeps NaN, gives the limits at +-inf, never modifies its input and
+never warns. The formulas are the ones of the papers; the comments say where floating point
+needs care.
+"""
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ._validate import float_array
+
+BLOCK = 16_384  # numbers worked on at a time: temporaries stay in the processor's cache
+
+
+def _elementwise(kernel, x):
+    """Apply `kernel` (1-D float32 or float64 array -> new array) to x of any shape, block by block."""
+    x = float_array("x", x)
+    flat = x.reshape(-1)
+    # float16 has too few digits to compute in. Overflow and underflow are wanted: exp(large) = inf
+    # gives the exact limit 1 / inf = 0.
+    work = np.float32 if x.dtype.char == "e" else x.dtype
+    with np.errstate(all="ignore"):
+        if x.size <= BLOCK:
+            out = kernel(flat.astype(work, copy=False)).astype(x.dtype, copy=False)
+        else:
+            out = np.empty(x.size, x.dtype)
+            for i in range(0, x.size, BLOCK):
+                out[i:i + BLOCK] = kernel(flat[i:i + BLOCK].astype(work, copy=False))
+    return out.reshape(x.shape)[()]  # a scalar in, a scalar out, as NumPy's own functions do
+
+
+# ---------------------------------------------------------------- sigmoid, ReLU, SiLU, identity
+
+def _sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def _sigmoid_derivative(x):
+    s = _sigmoid(-np.abs(x))  # sigma' is even, and 1 - sigma(-|x|) does not cancel
+    return s * (1 - s)
+
+
+def _relu(x):
+    return np.maximum(x, 0)
+
+
+def _relu_derivative(x):
+    return np.heaviside(x, x.dtype.type(0))  # 0 at x = 0, as every framework has it; NaN stays NaN
+
+
+def _silu(x, slope=1.0):
+    x = np.maximum(x, -1000)  # silu(-inf) is 0, but -inf * 0 would be NaN
+    e = np.exp(x * -slope)
+    e += 1
+    return np.divide(x, e, out=e)
+
+
+def _silu_derivative(x, slope=1.0):
+    x = np.clip(x, -1000, 1000)
+    s = _sigmoid(slope * x)
+    return s + slope * x * s * (1 - s)
+
+
+def _identity(x):
+    return x.copy()
+
+
+def _identity_derivative(x):
+    return np.where(np.isnan(x), x, 1)
+
+
+# ---------------------------------------------------------------- GELU, exact and tanh
+
+def _erfcx(z):
+    """exp(z^2) erfc(z): the definition for small z, Laplace's continued fraction beyond."""
+    if z < 2:
+        return math.exp(z * z) * math.erfc(z)
+    tail = z
+    for k in range(120, 0, -1):
+        tail = z + k / 2 / tail
+    return 1 / (math.sqrt(math.pi) * tail)
+
+
+@cache
+def _erfc_polynomial(n_terms, dtype):
+    """Coefficients, highest power first, of log(erfcx(z) / t) in u = 2 t - 1, where t = 2 / (2 + z).
+
+    The function is smooth on all of 0 <= z < inf, that is -1 < u <= 1, so its interpolation at
+    Chebyshev nodes converges fast: 24 terms give 1e-14, 11 terms 1e-7.
+    """
+    nodes = np.cos(np.pi * (np.arange(n_terms) + 0.5) / n_terms)  # (n_terms,)
+    values = [math.log(_erfcx(4 / (u + 1) - 2) * 2 / (u + 1)) for u in nodes.tolist()]
+    chebyshev = np.polynomial.chebyshev.chebfit(nodes, values, n_terms - 1)
+    powers = np.polynomial.chebyshev.cheb2poly(chebyshev)[::-1]
+    return [np.array(c, dtype) for c in powers]  # 0-d arrays: twice as fast as Python floats below
+
+
+def _upper_tail(a):
+    """Q(a) = erfc(a / sqrt 2) / 2, the share of normal draws above a >= 0, with relative accuracy."""
+    t = a * math.sqrt(0.5)
+    t += 2
+    np.divide(2, t, out=t)
+    u = 2 * t
+    u -= 1
+    p = np.zeros_like(u)
+    for c in _erfc_polynomial(11 if a.dtype.char == "f" else 24, a.dtype.char):
+        p *= u  # Horner's rule, in place
+        p += c
+    np.multiply(a, a, out=u)
+    u *= 0.5
+    p -= u
+    np.exp(p, out=p)
+    p *= t
+    p *= 0.5
+    return p
+
+
+def _gelu(x):
+    # ReLU(x) - |x| Q(|x|): no 1 + erf(x) that cancels for negative x.
+    a = np.abs(x)
+    np.minimum(a, 40, out=a)  # Q(40) is 0 in float64, and inf * 0 would be NaN
+    a *= _upper_tail(a)
+    return np.subtract(np.maximum(x, 0), a, out=a)
+
+
+def _gelu_derivative(x):
+    a = np.minimum(np.abs(x), 40)
+    q = _upper_tail(a)
+    phi = np.exp(-0.5 * a * a) * (1 / math.sqrt(2 * math.pi))
+    return np.where(x < 0, q - a * phi, 1 - q + a * phi)  # Phi(x) + x phi(x)
+
+
+TANH_SCALE = math.sqrt(2 / math.pi)  # math.sqrt: np.sqrt's float64 scalar would promote float32
+
+
+def _gelu_tanh(x):
+    x = np.maximum(x, -10)  # tanh is exactly -1 there; -inf * 0 would be NaN
+    u = np.minimum(x, 10)
+    s = u * u
+    s *= TANH_SCALE * 0.044715
+    s += TANH_SCALE
+    s *= u
+    np.tanh(s, out=s)
+    s += 1
+    s *= 0.5
+    s *= x
+    return s
+
+
+def _gelu_tanh_derivative(x):
+    x = np.clip(x, -10, 10)
+    t = np.tanh(TANH_SCALE * (x + 0.044715 * x * x * x))
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * TANH_SCALE * (1 + 3 * 0.044715 * x * x)
+
+
+# ---------------------------------------------------------------- the public functions
+
+def sigmoid(x):
+    """Logistic sigmoid, 1 / (1 + exp(-x)), between 0 and 1.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        float16, float32 or float64 (kept); integers become float64.
+
+    Returns
+    -------
+    ndarray, same shape as x
+
+    Raises
+    ------
+    TypeError, ValueError
+        If x does not hold real numbers, or is ragged.
+
+    Examples
+    --------
+    >>> float(sigmoid(0.0))
+    0.5
+    """
+    return _elementwise(_sigmoid, x)
+
+
+def relu(x):
+    """Rectified linear unit, max(0, x).
+
+    Shapes, dtypes and errors as in `sigmoid`. Source: Nair and Hinton 2010; the activation of
+    Vaswani et al. 2017 (arXiv:1706.03762), equation 2.
+
+    Examples
+    --------
+    >>> relu([-2.0, 0.0, 3.0]).tolist()
+    [0.0, 0.0, 3.0]
+    """
+    return _elementwise(_relu, x)
+
+
+def gelu(x, approximate="none"):
+    """Gaussian error linear unit, x Phi(x), with Phi the normal cumulative distribution function.
+
+    Parameters
+    ----------
+    x : array_like, any shape
+        As in `sigmoid`.
+    approximate : {"none", "tanh"}
+        "none" is the definition, within 1e-12 of it (float64) or 1e-5 (float32), relative, for
+        \\|x\\| <= 8. "tanh" is 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), which differs by up
+        to 4.7e-4. A trained model needs the one that it was trained with.
+
+    Returns
+    -------
+    ndarray, same shape and dtype as x
+
+    Raises
+    ------
+    TypeError, ValueError
+        As in `sigmoid`, and a ValueError for an unknown `approximate`.
+
+    Notes
+    -----
+    Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415).
+
+    Examples
+    --------
+    >>> print(f"{gelu(1.0):.4f} {gelu(-1.0):.4f} {gelu(1.0, approximate='tanh'):.4f}")
+    0.8413 -0.1587 0.8412
+    """
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate must be 'none' or 'tanh', got {approximate!r}")
+    return _elementwise(_gelu if approximate == "none" else _gelu_tanh, x)
+
+
+def silu(x):
+    """Sigmoid linear unit, x sigmoid(x); the same as Swish with beta = 1.
+
+    Shapes, dtypes and errors as in `sigmoid`. Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415);
+    Ramachandran et al. 2017 (arXiv:1710.05941).
+
+    Examples
+    --------
+    >>> print(f"{silu(1.0):.4f} {silu(-1.0):.4f}")
+    0.7311 -0.2689
+    """
+    return _elementwise(_silu, x)
+
+
+def quick_gelu(x):
+    """The sigmoid approximation of GELU, x sigmoid(1.702 x); off by up to 0.020.
+
+    Shapes, dtypes and errors as in `sigmoid`. Source: Hendrycks and Gimpel 2016
+    (arXiv:1606.08415), section 2; used by OpenAI's CLIP.
+
+    Examples
+    --------
+    >>> print(f"{quick_gelu(1.0):.4f}")
+    0.8458
+    """
+    return _elementwise(_quick_gelu, x)
+
+
+def identity(x):
+    """No activation: a copy of x. With a gate it makes the *bilinear* layer of Shazeer 2020.
+
+    Shapes, dtypes and errors as in `sigmoid`.
+
+    Examples
+    --------
+    >>> identity([1, -2]).tolist()
+    [1.0, -2.0]
+    """
+    return _elementwise(_identity, x)
+
+
+def _quick_gelu(x):
+    return _silu(x, slope=1.702)
+
+
+class Activation(NamedTuple):
+    """An activation function and its derivative, both elementwise."""
+
+    function: Callable
+    derivative: Callable
+
+
+def _activation(function, derivative_kernel):
+    def derivative(x):
+        return _elementwise(derivative_kernel, x)
+    derivative.__name__ = f"{function.__name__}_derivative"
+    derivative.__doc__ = f"Derivative of `{function.__name__}`, elementwise, same shape and dtype as x."
+    return Activation(function, derivative)
+
+
+def gelu_tanh(x):
+    """`gelu(x, approximate="tanh")` under the name that state dicts and configs use."""
+    return gelu(x, approximate="tanh")
+
+
+ACTIVATIONS = {
+    "relu": _activation(relu, _relu_derivative),
+    "gelu": _activation(gelu, _gelu_derivative),
+    "gelu_tanh": _activation(gelu_tanh, _gelu_tanh_derivative),
+    "quick_gelu": _activation(quick_gelu, lambda x: _silu_derivative(x, slope=1.702)),
+    "silu": _activation(silu, _silu_derivative),
+    "sigmoid": _activation(sigmoid, _sigmoid_derivative),
+    "identity": _activation(identity, _identity_derivative),
+}
+# The names that configs of published models use for the same functions.
+ACTIVATIONS["swish"] = ACTIVATIONS["silu"]
+ACTIVATIONS["gelu_new"] = ACTIVATIONS["gelu_pytorch_tanh"] = ACTIVATIONS["gelu_tanh"]

@@ -1,0 +1,373 @@
+"""FeedForward and GatedFeedForward: lift, activate, (gate,) project down. The heart of the course.
+
+Row-vector convention: each token is a row, weights are stored (in, out), a layer is `x @ W + b`.
+"""
+import numpy as np
+
+from ._validate import float_array, float_dtype, positive_int, random_generator, vectors
+from .activations import ACTIVATIONS
+from .sizing import gated_d_ff
+from .trace import Trace
+
+
+class _FFN:
+    """What the two FFNs share: checking, counting and describing the parameters."""
+
+    def _set_sizes(self, name, W, activation):
+        """Read d_model and d_ff off the first weight matrix, and check the activation's name."""
+        shape = float_array(name, W).shape
+        if len(shape) != 2 or 0 in shape:
+            raise ValueError(f"{name} must have shape (d_model, d_ff), both at least 1; got {shape}")
+        if not isinstance(activation, str) or activation not in ACTIVATIONS:
+            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {activation!r}")
+        self.d_model, self.d_ff = shape
+        self.activation = activation
+
+    def _parameter(self, name, value, shape):
+        """`value` as an array of that shape; a bias (b...) may be None."""
+        if value is None and name.startswith("b"):
+            return None
+        array = float_array(name, value)
+        if array.shape != shape:
+            raise ValueError(f"{name} must have shape {shape} to fit d_model = {self.d_model} and "
+                             f"d_ff = {self.d_ff}; got {array.shape}")
+        return array
+
+    def parameters(self):
+        """The weights and biases that exist, name -> array (the arrays themselves, not copies)."""
+        return {name: p for name in self.names if (p := getattr(self, name)) is not None}
+
+    @property
+    def n_parameters(self):
+        """How many numbers the weights and biases hold."""
+        return sum(p.size for p in self.parameters().values())
+
+    def __repr__(self):
+        dtype = np.result_type(*self.parameters().values())
+        return (f"{type(self).__name__}(d_model={self.d_model}, d_ff={self.d_ff}, "
+                f"activation={self.activation!r}, {self.n_parameters:,} parameters, {dtype})")
+
+    def _title(self):
+        return (f"{type(self).__name__}  {self._formula()}   act = {self.activation}   "
+                f"d_model = {self.d_model}   d_ff = {self.d_ff}   {self.n_parameters:,} parameters")
+
+    def _bias(self, name):
+        """How formulas write a bias: not at all where there is none."""
+        return "" if getattr(self, name) is None else f" + {name}"
+
+    def activate(self, h):
+        """act(h), each number alone: shape (..., d_ff) unchanged."""
+        return ACTIVATIONS[self.activation].function(vectors("h", h, self.d_ff, "d_ff"))
+
+    def _check_backward(self, trace, dy):
+        """dy as an array, once the trace is known to be of this FFN and dy to fit its output."""
+        if not isinstance(trace, Trace):
+            raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
+        if trace.title != self._title():
+            raise ValueError(f"trace was made by another FFN ({trace.title}) than this one ({self._title()})")
+        dy = float_array("dy", dy)
+        if dy.shape != trace.output.shape:
+            raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
+        return dy
+
+
+class FeedForward(_FFN):
+    """The plain FFN, y = act(x W1 + b1) W2 + b2, applied to each token alone.
+
+    Parameters
+    ----------
+    W1 : array_like (d_model, d_ff)
+    b1 : array_like (d_ff,) or None
+    W2 : array_like (d_ff, d_model)
+    b2 : array_like (d_model,) or None
+        float16, float32 or float64 (kept as they are, not copied); integers become float64.
+    activation : str
+        A name in `ACTIVATIONS`.
+
+    Raises
+    ------
+    ValueError
+        If a shape does not fit or the activation is unknown; at a call, if x is not (..., d_model).
+    TypeError
+        If a weight or x does not hold real numbers.
+
+    Notes
+    -----
+    Calls keep the dtype; where weights and x differ, NumPy's promotion decides.
+    Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.3, equation 2.
+
+    Examples
+    --------
+    >>> ffn = FeedForward.random(d_model=8, activation="gelu")
+    >>> ffn
+    FeedForward(d_model=8, d_ff=32, activation='gelu', 552 parameters, float64)
+    >>> print(ffn.trace(np.ones((7, 8))))
+    FeedForward  act(x W1 + b1) W2 + b2   act = gelu   d_model = 8   d_ff = 32   552 parameters
+      x             (7, 8)
+      lift          (7, 8)  -> (7, 32)  x @ W1 + b1
+      activate      (7, 32) -> (7, 32)  gelu(lift)
+      project_down  (7, 32) -> (7, 8)   activate @ W2 + b2
+    """
+
+    names = ("W1", "b1", "W2", "b2")
+
+    def __init__(self, W1, b1, W2, b2, activation="relu"):
+        self._set_sizes("W1", W1, activation)
+        self.W1 = self._parameter("W1", W1, (self.d_model, self.d_ff))
+        self.b1 = self._parameter("b1", b1, (self.d_ff,))
+        self.W2 = self._parameter("W2", W2, (self.d_ff, self.d_model))
+        self.b2 = self._parameter("b2", b2, (self.d_model,))
+
+    @classmethod
+    def random(cls, d_model, d_ff=None, activation="relu", bias=True, seed=0, dtype=np.float64):
+        """A random FFN: weights N(0, 1 / fan_in), biases zero (None with `bias=False`).
+
+        d_ff None takes 4 d_model, the habit since Vaswani et al. 2017; seed is anything that
+        `np.random.default_rng` takes; dtype is float16, float32 or float64.
+        """
+        d_model = positive_int("d_model", d_model)
+        d_ff = 4 * d_model if d_ff is None else positive_int("d_ff", d_ff)
+        rng, dtype = random_generator("seed", seed), float_dtype("dtype", dtype)
+        W1 = _normal(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
+        W2 = _normal(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
+        b1 = np.zeros(d_ff, dtype) if bias else None     # (d_ff,)
+        b2 = np.zeros(d_model, dtype) if bias else None  # (d_model,)
+        return cls(W1, b1, W2, b2, activation)
+
+    def lift(self, x):
+        """x W1 + b1: (..., d_model) -> (..., d_ff)."""
+        return _affine(vectors("x", x, self.d_model, "d_model"), self.W1, self.b1)
+
+    def project_down(self, a):
+        """a W2 + b2: (..., d_ff) -> (..., d_model)."""
+        return _affine(vectors("a", a, self.d_ff, "d_ff"), self.W2, self.b2)
+
+    def __call__(self, x):
+        """The whole FFN, (..., d_model) -> (..., d_model); keeps nothing."""
+        return self.project_down(self.activate(self.lift(x)))
+
+    def trace(self, x):
+        """Run the same stages on (a copy of) x and keep every result, as a `Trace`."""
+        x = np.array(vectors("x", x, self.d_model, "d_model"))  # (..., d_model)
+        h = self.lift(x)                                        # (..., d_ff)
+        a = self.activate(h)                                    # (..., d_ff)
+        y = self.project_down(a)                                # (..., d_model)
+        return Trace(self._title(), [
+            ("x", "", x, ""),
+            ("lift", "x", h, "x @ W1" + self._bias("b1")),
+            ("activate", "lift", a, f"{self.activation}(lift)"),
+            ("project_down", "activate", y, "activate @ W2" + self._bias("b2")),
+        ])
+
+    def backward(self, trace, dy):
+        """Gradients of a loss, from the trace of a forward pass and the gradient dy at its output.
+
+        Returns a dict: "x" and the name of every parameter -> gradient, in the shape of what it
+        belongs to. Raises a ValueError or TypeError if trace or dy is not of this FFN's output.
+        """
+        dy = self._check_backward(trace, dy)                              # (..., d_model)
+        with np.errstate(all="ignore"):
+            da = dy @ self.W2.T                                           # (..., d_ff)
+            dh = da * ACTIVATIONS[self.activation].derivative(trace["lift"])  # (..., d_ff)
+            gradients = {"x": dh @ self.W1.T}                             # (..., d_model)
+            gradients |= _parameter_gradients(trace["x"], dh, W1=self.W1, b1=self.b1)
+            gradients |= _parameter_gradients(trace["activate"], dy, W2=self.W2, b2=self.b2)
+        return gradients
+
+    def _formula(self):
+        return f"act(x W1{self._bias('b1')}) W2{self._bias('b2')}"
+
+
+class GatedFeedForward(_FFN):
+    """The gated FFN, y = (act(x W_gate) * (x W_up)) W_down: SwiGLU and its family.
+
+    The activation names the family member: silu = SwiGLU, gelu = GEGLU, relu = ReGLU,
+    sigmoid = GLU, identity = bilinear. The *gate* branch is the activated one.
+
+    Parameters
+    ----------
+    W_gate, W_up : array_like (d_model, d_ff)
+    W_down : array_like (d_ff, d_model)
+    b_gate, b_up : array_like (d_ff,) or None
+    b_down : array_like (d_model,) or None
+        float16, float32 or float64 (kept as they are, not copied); integers become float64.
+    activation : str
+        A name in `ACTIVATIONS`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As `FeedForward` does.
+
+    Notes
+    -----
+    Source: Shazeer 2020 (arXiv:2002.05202), equations 5 and 6; his W, V, W2 are W_gate, W_up, W_down.
+
+    Examples
+    --------
+    >>> swiglu = GatedFeedForward.random(d_model=8)
+    >>> print(swiglu.trace(np.ones((7, 8))))
+    GatedFeedForward  (act(x W_gate) * (x W_up)) W_down   act = silu   d_model = 8   d_ff = 21   504 parameters
+      x             (7, 8)
+      gate          (7, 8)  -> (7, 21)  x @ W_gate
+      lift          (7, 8)  -> (7, 21)  x @ W_up
+      activate      (7, 21) -> (7, 21)  silu(gate)
+      gated         (7, 21) -> (7, 21)  activate * lift
+      project_down  (7, 21) -> (7, 8)   gated @ W_down
+    """
+
+    names = ("W_gate", "W_up", "W_down", "b_gate", "b_up", "b_down")
+
+    def __init__(self, W_gate, W_up, W_down, b_gate=None, b_up=None, b_down=None, activation="silu"):
+        self._set_sizes("W_gate", W_gate, activation)
+        self.W_gate = self._parameter("W_gate", W_gate, (self.d_model, self.d_ff))
+        self.W_up = self._parameter("W_up", W_up, (self.d_model, self.d_ff))
+        self.W_down = self._parameter("W_down", W_down, (self.d_ff, self.d_model))
+        self.b_gate = self._parameter("b_gate", b_gate, (self.d_ff,))
+        self.b_up = self._parameter("b_up", b_up, (self.d_ff,))
+        self.b_down = self._parameter("b_down", b_down, (self.d_model,))
+
+    @classmethod
+    def random(cls, d_model, d_ff=None, activation="silu", bias=False, seed=0, dtype=np.float64):
+        """A random gated FFN: weights N(0, 1 / fan_in), biases None (zero with `bias=True`).
+
+        d_ff None takes `gated_d_ff(d_model)`, about as many parameters as a plain FFN with
+        4 d_model; seed and dtype as in `FeedForward.random`.
+        """
+        d_model = positive_int("d_model", d_model)
+        d_ff = gated_d_ff(d_model) if d_ff is None else positive_int("d_ff", d_ff)
+        rng, dtype = random_generator("seed", seed), float_dtype("dtype", dtype)
+        W_gate = _normal(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
+        W_up = _normal(rng, d_model, d_ff, dtype)    # (d_model, d_ff)
+        W_down = _normal(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
+        biases = [np.zeros(n, dtype) if bias else None for n in (d_ff, d_ff, d_model)]
+        return cls(W_gate, W_up, W_down, *biases, activation)
+
+    def gate(self, x):
+        """x W_gate + b_gate: (..., d_model) -> (..., d_ff)."""
+        return _affine(vectors("x", x, self.d_model, "d_model"), self.W_gate, self.b_gate)
+
+    def lift(self, x):
+        """x W_up + b_up: (..., d_model) -> (..., d_ff)."""
+        return _affine(vectors("x", x, self.d_model, "d_model"), self.W_up, self.b_up)
+
+    def gated(self, a, u):
+        """a * u, number by number: (..., d_ff) and (..., d_ff) -> (..., d_ff)."""
+        a, u = vectors("a", a, self.d_ff, "d_ff"), vectors("u", u, self.d_ff, "d_ff")
+        if a.shape != u.shape:
+            raise ValueError(f"a and u must have the same shape, got {a.shape} and {u.shape}")
+        with np.errstate(all="ignore"):
+            return a * u
+
+    def project_down(self, a):
+        """a W_down + b_down: (..., d_ff) -> (..., d_model)."""
+        return _affine(vectors("a", a, self.d_ff, "d_ff"), self.W_down, self.b_down)
+
+    def __call__(self, x):
+        """The whole FFN, (..., d_model) -> (..., d_model); keeps nothing."""
+        return self.project_down(self.gated(self.activate(self.gate(x)), self.lift(x)))
+
+    def trace(self, x):
+        """Run the same stages on (a copy of) x and keep every result, as a `Trace`."""
+        x = np.array(vectors("x", x, self.d_model, "d_model"))  # (..., d_model)
+        g = self.gate(x)                                        # (..., d_ff)
+        u = self.lift(x)                                        # (..., d_ff)
+        a = self.activate(g)                                    # (..., d_ff)
+        p = self.gated(a, u)                                    # (..., d_ff)
+        y = self.project_down(p)                                # (..., d_model)
+        return Trace(self._title(), [
+            ("x", "", x, ""),
+            ("gate", "x", g, "x @ W_gate" + self._bias("b_gate")),
+            ("lift", "x", u, "x @ W_up" + self._bias("b_up")),
+            ("activate", "gate", a, f"{self.activation}(gate)"),
+            ("gated", "activate", p, "activate * lift"),
+            ("project_down", "gated", y, "gated @ W_down" + self._bias("b_down")),
+        ])
+
+    def backward(self, trace, dy):
+        """Gradients of a loss, as `FeedForward.backward` gives them."""
+        dy = self._check_backward(trace, dy)                     # (..., d_model)
+        with np.errstate(all="ignore"):
+            dp = dy @ self.W_down.T                              # (..., d_ff)
+            du = dp * trace["activate"]                          # (..., d_ff)
+            slope = ACTIVATIONS[self.activation].derivative(trace["gate"])  # (..., d_ff)
+            dg = dp * trace["lift"] * slope                      # (..., d_ff)
+            gradients = {"x": dg @ self.W_gate.T + du @ self.W_up.T}  # (..., d_model)
+            gradients |= _parameter_gradients(trace["x"], dg, W_gate=self.W_gate, b_gate=self.b_gate)
+            gradients |= _parameter_gradients(trace["x"], du, W_up=self.W_up, b_up=self.b_up)
+            gradients |= _parameter_gradients(trace["gated"], dy, W_down=self.W_down, b_down=self.b_down)
+        return gradients
+
+    def _formula(self):
+        gate, up, down = (self._bias(name) for name in ("b_gate", "b_up", "b_down"))
+        return f"(act(x W_gate{gate}) * (x W_up{up})) W_down{down}"
+
+
+def dropout(x, rate, rng):
+    """Inverted dropout: each number is zeroed with probability `rate`, the others grow by 1 / (1 - rate).
+
+    Parameters
+    ----------
+    x : array_like, any shape
+    rate : float
+        0 <= rate < 1; 0 returns x itself.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray, same shape and dtype as x; its expected value is x.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If rate is not a number in [0, 1), or rng is not a Generator.
+
+    Notes
+    -----
+    Source: Srivastava et al. 2014, Journal of Machine Learning Research 15.
+
+    Examples
+    --------
+    >>> dropout(np.ones(8), 0.5, np.random.default_rng(0)).tolist()
+    [2.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 2.0]
+    """
+    x = float_array("x", x)
+    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.integer, np.floating)):
+        raise TypeError(f"rate must be a number with 0 <= rate < 1, got {rate!r}")
+    if not 0 <= rate < 1:
+        raise ValueError(f"rate must be a number with 0 <= rate < 1, got {rate}")
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"rng must be a numpy.random.Generator such as np.random.default_rng(0), "
+                        f"got {type(rng).__name__}")
+    if rate == 0:
+        return x
+    keep = rng.random(x.shape) >= rate
+    with np.errstate(all="ignore"):
+        return np.where(keep, x / x.dtype.type(1 - rate), x.dtype.type(0))
+
+
+def _affine(x, W, b):
+    """x @ W + b, the bias added in place where the dtype allows; quiet about inf and NaN in x."""
+    with np.errstate(all="ignore"):
+        y = x @ W  # (..., out)
+        if b is None:
+            return y
+        return np.add(y, b, out=y if b.dtype == y.dtype else None)
+
+
+def _parameter_gradients(x, dy, **parameters):
+    """Gradients of a layer x @ W + b, over all tokens: W gets x^T dy, b the sum of dy.
+
+    parameters: the name and array of W, then of b (None: left out).
+    """
+    (W, _), (b, bias) = parameters.items()
+    rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (n_tokens, in), (n_tokens, out)
+    gradients = {W: rows.T @ drows}        # (in, out)
+    if bias is not None:
+        gradients[b] = drows.sum(axis=0)   # (out,)
+    return gradients
+
+
+def _normal(rng, fan_in, fan_out, dtype):
+    """N(0, 1 / fan_in) weights, (fan_in, fan_out)."""
+    return (rng.standard_normal((fan_in, fan_out)) / np.sqrt(fan_in)).astype(dtype)

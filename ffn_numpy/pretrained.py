@@ -1,0 +1,344 @@
+"""Trained FFNs: three real layers that ship with the package, and the reader's own model."""
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ._validate import FLOATS
+from .ffn import FeedForward, GatedFeedForward
+
+DATA = Path(__file__).parent / "data"
+LAYERS = ("anarcii_enc0", "minilm_L2", "smollm2_L11")
+
+
+# ---------------------------------------------------------------- the layers in data/
+
+@dataclass(frozen=True)
+class RealLayer:
+    """One trained FFN with its real inputs and the outputs of the reference implementation.
+
+    ffn : FeedForward or GatedFeedForward, float32
+    x, y : float32 (n_tokens, d_model), input and reference output
+    tokens : str (n_tokens,)
+    sentence_id : int (n_tokens,), which sentence a token belongs to
+    meta : dict, model, licence, formula, sentences
+    """
+
+    ffn: FeedForward | GatedFeedForward
+    x: np.ndarray
+    y: np.ndarray
+    tokens: np.ndarray
+    sentence_id: np.ndarray
+    meta: dict
+
+    def __repr__(self):
+        return f"RealLayer({self.meta['model']!r}, layer {self.meta['layer']}, x {self.x.shape}, {self.ffn})"
+
+
+def load(name):
+    """Load one of the three trained layers that ship with the package.
+
+    Parameters
+    ----------
+    name : {"anarcii_enc0", "minilm_L2", "smollm2_L11"}
+        ReLU 128 -> 512, exact GELU 384 -> 1536, SwiGLU 576 -> 1536.
+
+    Returns
+    -------
+    RealLayer
+
+    Raises
+    ------
+    ValueError
+        For any other name; the message lists the names.
+
+    Notes
+    -----
+    Provenance and licences: `ffn_numpy/data/README.md`.
+
+    Examples
+    --------
+    >>> load("anarcii_enc0").ffn
+    FeedForward(d_model=128, d_ff=512, activation='relu', 131,712 parameters, float32)
+    """
+    if not isinstance(name, str) or name not in LAYERS:
+        raise ValueError(f"name must be one of {', '.join(LAYERS)}; got {name!r}")
+    with np.load(DATA / f"{name}.npz") as f:
+        meta = json.loads(str(f["meta"]))
+        if meta["act"] == "silu":
+            gate, up, down = (decode_q4_1(f[f"W_{part}_q4_1"], f[f"shape_{part}"])
+                              for part in ("gate", "up", "down"))  # each (out, in)
+            ffn = GatedFeedForward(gate.T, up.T, down.T)
+        else:
+            W1, W2 = f["W1"].astype(np.float32), f["W2"].astype(np.float32)  # each (out, in)
+            ffn = FeedForward(W1.T, f["b1"], W2.T, f["b2"], meta["act"].split()[0])
+        return RealLayer(ffn, f["x"], f["y"], f["tokens"], f["sentence_id"], meta)
+
+
+def layer_stats():
+    """Statistics of every layer of the three models, trained and random twin: name -> array.
+
+    `stat_names`, `keep_fractions`, `bins_lin` and `bins_logabs` name the columns and bin edges;
+    `ffn_numpy/data/README.md` defines each array.
+    """
+    with np.load(DATA / "layer_stats.npz") as f:
+        return {name: f[name] for name in f.files}
+
+
+def decode_q4_1(blocks, shape):
+    """Decode GGUF Q4_1, 4-bit weights: 20 bytes hold 32 weights w = d q + m.
+
+    Parameters
+    ----------
+    blocks : uint8 (n_bytes,)
+        Per block a float16 scale d, a float16 minimum m, then 16 bytes with two 4-bit q each: the
+        low halves are weights 0-15, the high halves weights 16-31.
+    shape : (out, in)
+
+    Returns
+    -------
+    float32 (out, in)
+    """
+    blocks = blocks.reshape(-1, 20)                                      # (n_blocks, 20)
+    d, m = blocks[:, :4].copy().view(np.float16).astype(np.float32).T    # (n_blocks,) each
+    q = np.hstack([blocks[:, 4:] & 15, blocks[:, 4:] >> 4])              # (n_blocks, 32)
+    return (d[:, None] * q + m[:, None]).reshape(shape)                  # (out, in)
+
+
+# ---------------------------------------------------------------- the reader's own model
+
+# name of each part -> its role, the activation when none is given, and whether PyTorch's Linear
+# (out, in) is certain. Ordered as the docstring of from_state_dict lists them.
+FAMILIES = [
+    ({"gate_proj": "gate", "up_proj": "up", "down_proj": "down"}, "silu", True),
+    ({"gate_up_proj": "fused", "down_proj": "down"}, "silu", True),
+    ({"w1": "gate", "w3": "up", "w2": "down"}, "silu", True),
+    ({"wi_0": "gate", "wi_1": "up", "wo": "down"}, "gelu_tanh", True),
+    ({"wi": "lift", "wo": "down"}, "relu", True),
+    ({"c_fc": "lift", "c_proj": "down"}, "gelu_tanh", False),
+    ({"intermediate.dense": "lift", "output.dense": "down"}, "gelu", True),
+    ({"fc1": "lift", "fc2": "down"}, "relu", True),
+    ({"linear1": "lift", "linear2": "down"}, "relu", True),
+]
+UNDERSTOOD = "; ".join(" ".join(parts) for parts, _, _ in FAMILIES)
+
+
+def from_state_dict(tensors, prefix="", activation=None, layout=None):
+    """Build an FFN from the named tensors of a trained model.
+
+    Parameters
+    ----------
+    tensors : mapping of str to array_like
+        Weight names end in `.weight`, bias names (optional) in `.bias`. NumPy arrays, PyTorch
+        tensors and what `read_safetensors` returns all work; bfloat16 becomes float32. Other
+        entries under the prefix (norms, attention) are ignored.
+    prefix : str
+        What comes before the names below, such as "model.layers.3.mlp." (the last dot may be missing).
+    activation : str or None
+        A name in `ACTIVATIONS`. None takes the family's usual one, in brackets below; names and
+        shapes cannot tell it, so look into the model's config (`hidden_act`, `activation_function`).
+    layout : {None, "out_in", "in_out"}
+        How the weights are stored. None means out_in, as PyTorch's Linear does, except for `c_fc`:
+        GPT-2's Conv1D is in_out, nanoGPT's Linear out_in, and the bias of c_fc decides.
+
+    Returns
+    -------
+    FeedForward or GatedFeedForward
+        In the dtype of the tensors.
+
+    Raises
+    ------
+    ValueError
+        If a part is missing or no family is recognised (the message lists what was found and what is
+        understood), two families fit, shapes do not fit, or nothing decides the layout.
+    TypeError
+        If tensors is not a mapping, or a tensor does not hold floating-point numbers.
+
+    Notes
+    -----
+    - `gate_proj up_proj down_proj` [silu]: Llama, Mistral, Qwen. Gemma uses gelu_tanh.
+    - `gate_up_proj down_proj` [silu]: Phi-3, the two stacked as [gate; up].
+    - `w1 w3 w2` [silu]: Llama as Meta ships it, Mixtral's experts.
+    - `wi_0 wi_1 wo` [gelu_tanh]: T5 v1.1, FLAN-T5.
+    - `wi wo` [relu]: the first T5.
+    - `c_fc c_proj` [gelu_tanh]: GPT-2. nanoGPT uses gelu, CLIP as OpenAI ships it quick_gelu.
+    - `intermediate.dense output.dense` [gelu]: BERT, RoBERTa.
+    - `fc1 fc2` [relu]: OPT. Whisper and ViT-like models use gelu, Phi-1 and 2 gelu_tanh, CLIP quick_gelu.
+    - `linear1 linear2` [relu]: `torch.nn.TransformerEncoderLayer`.
+
+    Examples
+    --------
+    >>> r = np.random.default_rng(0)
+    >>> from_state_dict({"mlp.fc1.weight": r.normal(size=(32, 8)), "mlp.fc1.bias": np.zeros(32),
+    ...                  "mlp.fc2.weight": r.normal(size=(8, 32))}, prefix="mlp")
+    FeedForward(d_model=8, d_ff=32, activation='relu', 544 parameters, float64)
+    """
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors must be a mapping of names to arrays, got {type(tensors).__name__}")
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix must be a string, got {prefix!r}")
+    if layout not in (None, "out_in", "in_out"):
+        raise ValueError(f"layout must be None, 'out_in' or 'in_out', got {layout!r}")
+    start = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
+    found = {name[len(start):]: tensor for name, tensor in tensors.items()
+             if isinstance(name, str) and name.startswith(start)}
+    parts, usual_activation, is_linear = _family(found, tensors, prefix)
+
+    W = {role: _array(f"{part}.weight", found[f"{part}.weight"], 2) for part, role in parts.items()}
+    b = {role: _array(f"{part}.bias", found[f"{part}.bias"], 1) if f"{part}.bias" in found else None
+         for part, role in parts.items()}
+    if layout is None:
+        layout = "out_in" if is_linear else _layout_of_bias(W["lift"], b["lift"])
+    if layout == "out_in":
+        W = {role: w.T for role, w in W.items()}  # all (in, out) from here on
+    _check_sizes(parts, W, b, layout)
+
+    activation = usual_activation if activation is None else activation
+    if "lift" in W:
+        return FeedForward(W["lift"], b["lift"], W["down"], b["down"], activation)
+    if "fused" in W:
+        W["gate"], W["up"] = np.split(W["fused"], 2, axis=1)  # (d_model, d_ff) each
+        b["gate"], b["up"] = (None, None) if b["fused"] is None else np.split(b["fused"], 2)
+    return GatedFeedForward(W["gate"], W["up"], W["down"], b["gate"], b["up"], b["down"], activation)
+
+
+def _family(found, tensors, prefix):
+    """The one entry of FAMILIES whose weights are all in `found`; else a ValueError that helps."""
+    complete = [family for family in FAMILIES if all(f"{part}.weight" in found for part in family[0])]
+    if len(complete) == 1:
+        return complete[0]
+    if complete:
+        fits = " and ".join(" ".join(parts) for parts, _, _ in complete)
+        raise ValueError(f"the tensors under prefix {prefix!r} fit more than one FFN ({fits}): "
+                         f"pass only the tensors of one")
+    names = [str(name) for name in (found or tensors)]
+    listed = ", ".join(names[:8]) + (", ..." if names[8:] else "") or "no names"
+    where = "" if found or not prefix else f" (none starts with prefix {prefix!r})"
+    message = f"no FFN recognised: found {listed}{where}"
+    missing = max((([p for p in parts if f"{p}.weight" in found], list(parts)) for parts, _, _ in FAMILIES),
+                  key=lambda match: len(match[0]) / len(match[1]))
+    if missing[0]:
+        gone = " and ".join(f"{p}.weight" for p in missing[1] if p not in missing[0])
+        message += f"; {' '.join(missing[1])} lacks {gone}"
+    message += f"; understood are {UNDERSTOOD} (each with .weight, and .bias where there is one)"
+    if not missing[0] and (prefixes := _prefixes(tensors)):
+        message += f"; try prefix={prefixes[0]!r}" + (f" or {len(prefixes) - 1} more like it" if prefixes[1:] else "")
+    raise ValueError(message)
+
+
+def _prefixes(tensors):
+    """The prefixes under which the names hold a whole family."""
+    names = {name for name in tensors if isinstance(name, str)}
+    first = [(f".{list(parts)[0]}.weight", parts) for parts, _, _ in FAMILIES]
+    return [start for name in tensors for end, parts in first
+            if isinstance(name, str) and name.endswith(end)
+            and all(f"{(start := name[:-len(end) + 1])}{part}.weight" in names for part in parts)]
+
+
+def _array(name, tensor, ndim):
+    """A state dict's tensor as a float NumPy array of `ndim` dimensions; bfloat16 becomes float32."""
+    if hasattr(tensor, "detach"):  # PyTorch: NumPy takes neither a gradient-tracking tensor nor bfloat16
+        tensor = tensor.detach().cpu()
+        tensor = tensor.float() if "bfloat16" in str(tensor.dtype) else tensor
+    try:
+        array = np.asarray(tensor)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} is no array of numbers: {error}") from None
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # bfloat16 of ml_dtypes, or np.load of one
+        array = _from_bfloat16(array.view(np.uint16))
+    if array.dtype.char not in FLOATS and array.dtype.kind != "i":
+        raise TypeError(f"{name} must hold float16, float32, float64 or bfloat16 numbers, got {array.dtype}: "
+                        f"dequantise it first; raw bfloat16 bits can be read with read_safetensors")
+    if array.ndim != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension{'s' * (ndim > 1)}, got shape {array.shape}")
+    return array
+
+
+def _from_bfloat16(bits):
+    """bfloat16, given as uint16 bits, is the upper half of a float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def _layout_of_bias(W, b):
+    """How c_fc.weight is stored: its bias has one number per output."""
+    fits = [] if b is None else [layout for layout, out in (("out_in", 0), ("in_out", 1)) if W.shape[out] == b.size]
+    if len(fits) != 1:
+        why = "there is no bias" if b is None else f"its bias has shape {b.shape}"
+        raise ValueError(f"nothing decides whether c_fc.weight {W.shape} is stored (out, in) or (in, out): "
+                         f"{why}; pass layout='in_out' (GPT-2's Conv1D) or layout='out_in' (PyTorch's Linear)")
+    return fits[0]
+
+
+def _check_sizes(parts, W, b, layout):
+    """Check every (in, out) weight and bias against d_model and d_ff, by the names of the state dict."""
+    d_ff, d_model = W["down"].shape
+    for part, role in parts.items():
+        expected = {"down": (d_ff, d_model), "fused": (d_model, 2 * d_ff)}.get(role, (d_model, d_ff))
+        hint = f"read as {layout}; is layout={'in_out' if layout == 'out_in' else 'out_in'!r} meant?"
+        if W[role].shape != expected:
+            raise ValueError(f"{part}.weight does not fit {list(parts)[-1]}.weight: in -> out is {W[role].shape}, "
+                             f"expected {expected} ({hint})")
+        if b[role] is not None and b[role].size != expected[1]:
+            raise ValueError(f"{part}.bias has {b[role].size} numbers, but {part}.weight has {expected[1]} "
+                             f"outputs ({hint})")
+
+
+SAFETENSORS_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
+                      "I16": "<i2", "I8": "<i1", "U8": "<u1", "BOOL": "?"}
+
+
+def read_safetensors(path, prefix=""):
+    """Read the tensors of a .safetensors file whose names start with `prefix`; bfloat16 becomes float32.
+
+    The file is mapped, not read: only the tensors asked for take memory. (The safetensors library
+    cannot hand bfloat16, which most LLMs ship as, to NumPy.)
+
+    Parameters
+    ----------
+    path : str or path-like
+    prefix : str
+
+    Returns
+    -------
+    dict
+        Full name -> array.
+
+    Raises
+    ------
+    ValueError
+        If the file is not a whole safetensors file, or a wanted tensor's dtype is unknown to NumPy.
+    OSError
+        If the file cannot be opened.
+
+    Notes
+    -----
+    The format: 8 bytes with the length of a JSON header (name -> dtype, shape, byte range), the
+    header, the numbers. https://huggingface.co/docs/safetensors
+    """
+    with open(path, "rb") as f:
+        length = int.from_bytes(f.read(8), "little")
+        f.seek(0, 2)
+        n_bytes = f.tell() - 8 - length
+        if n_bytes < 0:
+            raise ValueError(f"{path} is not a whole safetensors file: its header does not fit into the file")
+        f.seek(8)
+        try:
+            header = json.loads(f.read(length))
+        except ValueError:
+            raise ValueError(f"{path} is not a safetensors file: its header is not JSON") from None
+    data = np.memmap(path, np.uint8, mode="r", offset=8 + length) if n_bytes else np.empty(0, np.uint8)
+    tensors = {}
+    for name, entry in header.items():
+        if name == "__metadata__" or not name.startswith(prefix):
+            continue
+        (start, end), dtype = entry["data_offsets"], entry["dtype"]
+        if dtype not in SAFETENSORS_DTYPES:
+            raise ValueError(f"{name} in {path} is stored as {dtype}, which NumPy does not have; "
+                             f"known are {', '.join(SAFETENSORS_DTYPES)}")
+        if end > n_bytes:
+            raise ValueError(f"{path} is cut off: {name} ends at byte {end} of {n_bytes}")
+        array = np.asarray(data[start:end]).view(SAFETENSORS_DTYPES[dtype]).reshape(entry["shape"])
+        tensors[name] = _from_bfloat16(array) if dtype == "BF16" else array
+    return tensors

@@ -1,0 +1,114 @@
+"""How wide, how many parameters, how many FLOPs: plain integer arithmetic, no arrays."""
+import math
+from numbers import Real
+
+from ._validate import positive_int
+
+
+def round_up(n, multiple_of):
+    """The smallest multiple of `multiple_of` that is at least n. Both are positive integers.
+
+    >>> round_up(10922, 256)
+    11008
+    """
+    n, multiple_of = positive_int("n", n), positive_int("multiple_of", multiple_of)
+    return -(-n // multiple_of) * multiple_of
+
+
+def gated_d_ff(d_model, multiple_of=1):
+    """d_ff that gives a gated FFN the parameters of a plain one with 4 d_model: int(8 d_model / 3), rounded up.
+
+    Source: Shazeer 2020 (arXiv:2002.05202), section 3: three matrices instead of two, so 2/3 of the width.
+
+    >>> gated_d_ff(8), gated_d_ff(768)
+    (21, 2048)
+    """
+    d_model = positive_int("d_model", d_model)
+    return round_up(8 * d_model // 3, multiple_of)
+
+
+def llama_d_ff(d_model, multiple_of=256, ffn_dim_multiplier=1.0):
+    """d_ff of Llama: int(ffn_dim_multiplier * int(2 * 4 d_model / 3)), rounded up to `multiple_of`.
+
+    Source: Touvron et al. 2023 (arXiv:2302.13971) and the `llama` reference code, class FeedForward.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer, or the multiplier not a positive finite number.
+
+    >>> llama_d_ff(4096), llama_d_ff(4096, multiple_of=1024, ffn_dim_multiplier=1.3)
+    (11008, 14336)
+    """
+    d_model = positive_int("d_model", d_model)
+    if isinstance(ffn_dim_multiplier, bool) or not isinstance(ffn_dim_multiplier, Real):
+        raise TypeError(f"ffn_dim_multiplier must be a positive number, got {ffn_dim_multiplier!r}")
+    if not (ffn_dim_multiplier > 0 and math.isfinite(ffn_dim_multiplier)):
+        raise ValueError(f"ffn_dim_multiplier must be a positive finite number, got {ffn_dim_multiplier}")
+    width = int(ffn_dim_multiplier * (8 * d_model // 3))
+    if width < 1:
+        raise ValueError(f"ffn_dim_multiplier {ffn_dim_multiplier} leaves no d_ff for d_model = {d_model}")
+    return round_up(width, multiple_of)
+
+
+def minimind_d_ff(d_model):
+    """d_ff of MiniMind: int(8 d_model / 3), rounded up to a multiple of 64.
+
+    >>> minimind_d_ff(512), minimind_d_ff(4096)
+    (1408, 10944)
+    """
+    return gated_d_ff(d_model, multiple_of=64)
+
+
+def ffn_parameters(d_model, d_ff, gated=False, bias=False):
+    """Parameters of one FFN: 2 d_model d_ff plain, 3 d_model d_ff gated, plus the biases.
+
+    >>> ffn_parameters(8, 32, bias=True), ffn_parameters(8, 21, gated=True)
+    (552, 504)
+    """
+    d_model, d_ff = positive_int("d_model", d_model), positive_int("d_ff", d_ff)
+    lifts = 2 if gated else 1
+    return (lifts + 1) * d_model * d_ff + (lifts * d_ff + d_model if bias else 0)
+
+
+def attention_parameters(d_model, n_heads=1, n_kv_heads=None, bias=False):
+    """Parameters of W_q, W_k, W_v, W_o: 4 d_model^2, less where heads share keys and values.
+
+    n_kv_heads None means n_heads (multi-head attention); fewer is grouped-query attention
+    (Ainslie et al. 2023, arXiv:2305.13245). The head size is d_model / n_heads.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer, n_heads does not divide d_model, or n_kv_heads n_heads.
+
+    >>> attention_parameters(768, n_heads=12, bias=True)
+    2362368
+    """
+    d_model, n_heads = positive_int("d_model", d_model), positive_int("n_heads", n_heads)
+    n_kv_heads = n_heads if n_kv_heads is None else positive_int("n_kv_heads", n_kv_heads)
+    if d_model % n_heads:
+        raise ValueError(f"n_heads must divide d_model = {d_model}, got {n_heads}")
+    if n_heads % n_kv_heads:
+        raise ValueError(f"n_kv_heads must divide n_heads = {n_heads}, got {n_kv_heads}")
+    d_kv = d_model // n_heads * n_kv_heads
+    return 2 * d_model * (d_model + d_kv) + (2 * (d_model + d_kv) if bias else 0)
+
+
+def ffn_flops(n_tokens, d_model, d_ff, gated=False):
+    """Floating-point operations of one FFN's matrix products, 2 per multiply-add.
+
+    >>> ffn_flops(1, 8, 32)
+    1024
+    """
+    return 2 * positive_int("n_tokens", n_tokens) * ffn_parameters(d_model, d_ff, gated)
+
+
+def attention_flops(n_tokens, d_model, causal=False):
+    """FLOPs of one attention: projections 8 T d^2, scores and mixing 4 T^2 d (half of it if causal).
+
+    >>> attention_flops(16, 8) == ffn_flops(16, 8, 32)  # equal at T = 2 d_model when d_ff = 4 d_model
+    True
+    """
+    n_tokens, d_model = positive_int("n_tokens", n_tokens), positive_int("d_model", d_model)
+    return 8 * n_tokens * d_model**2 + (2 if causal else 4) * n_tokens**2 * d_model
