@@ -1,0 +1,148 @@
+"""Figures are tested on their data: bars, lines, rectangles and labels, not pixels."""
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+import ffn_numpy as F  # noqa: E402
+from ffn_numpy import plots  # noqa: E402
+
+X = np.random.default_rng(0).normal(size=(7, 8))
+
+
+@pytest.fixture(autouse=True)
+def fresh_figures():
+    with matplotlib.rc_context():
+        yield
+    plt.close("all")
+
+
+def test_importing_the_package_does_not_import_matplotlib():
+    code = "import sys, ffn_numpy; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("draw", [
+    lambda ax: plots.shape_ledger({"x": (7, 8)}, ax=ax), lambda ax: plots.activation_curves("relu", ax=ax),
+    lambda ax: plots.distribution({"x": X}, ax=ax), lambda ax: plots.gate_heatmap(X, X, X, ax=ax),
+])
+def test_every_function_draws_into_the_given_axes_and_does_not_show(draw, monkeypatch):
+    monkeypatch.setattr(plt, "show", lambda: pytest.fail("plots must not call plt.show()"))
+    ax = plt.figure().add_subplot()
+    assert draw(ax) is ax and len(plt.get_fignums()) == 1
+    assert draw(None).figure is not ax.figure
+
+
+def test_ledger_is_to_scale():
+    ax = plots.shape_ledger(F.FeedForward.random(8).trace(X), mark=3)
+    boxes, marks = ax.patches[::2], ax.patches[1::2]
+    assert [(b.get_width(), b.get_height()) for b in boxes] == [(8, 7), (32, 7), (32, 7), (8, 7)]
+    for box, mark in zip(boxes, marks):  # token 3, counted from the top
+        assert mark.get_height() == 1 and mark.get_width() == box.get_width()
+        assert mark.get_y() == pytest.approx(box.get_y() + 7 - 1 - 3)
+    words = [t.get_text() for t in ax.texts]
+    assert words[:6] == ["x", "(7, 8)", "lift", "(7, 32)", "activate", "(7, 32)"]
+    for first, second in zip(boxes, boxes[1:]):
+        assert first.get_x() + first.get_width() < second.get_x()
+
+
+def test_gated_ledger_has_two_branches():
+    ax = plots.shape_ledger(F.GatedFeedForward.random(8).trace(X))
+    x, gate, lift, activate, gated, down = ax.patches
+    assert gate.get_x() == lift.get_x() and gate.get_y() > x.get_y() > lift.get_y()
+    assert activate.get_y() == gate.get_y() and gated.get_y() == down.get_y() == x.get_y()
+    assert [a.get_text() for a in ax.texts].count("") == 6  # arrows
+
+
+def test_ledger_of_batches_and_single_tokens_and_bad_mark():
+    ax = plots.shape_ledger(F.FeedForward.random(8).trace(np.ones((2, 7, 8))))
+    assert ax.patches[0].get_height() == 7 and "(2, 7, 8)" in [t.get_text() for t in ax.texts]
+    assert plots.shape_ledger(F.FeedForward.random(8).trace(np.ones(8)), mark=0).patches[0].get_height() == 1
+    with pytest.raises(ValueError, match="mark must be a row of every array, got 7"):
+        plots.shape_ledger({"x": (7, 8)}, mark=7)
+
+
+def test_curves_are_the_functions():
+    ax = plots.activation_curves(["relu", "silu"], limits=(-2, 2))
+    lines = {line.get_label(): line for line in ax.lines if not line.get_label().startswith("_")}
+    for name in ("relu", "silu"):
+        x, y = lines[name].get_data()
+        np.testing.assert_allclose(y, F.ACTIVATIONS[name].function(x))
+    assert lines["relu"].get_linestyle() != lines["silu"].get_linestyle()
+    slope = plots.activation_curves("gelu", derivative=True).lines[-1]
+    np.testing.assert_allclose(slope.get_ydata(), F.ACTIVATIONS["gelu"].derivative(slope.get_xdata()))
+    with pytest.raises(ValueError, match="names must be in relu.*got 'tanh'"):
+        plots.activation_curves(["relu", "tanh"])
+
+
+def bar_heights(patch):
+    """Heights of a step histogram, bin by bin."""
+    return patch.get_xy()[1:-1:2, 1]
+
+
+def test_distribution_shows_zeros_apart_and_sums_to_one():
+    h = np.random.default_rng(1).normal(size=(7, 32))
+    a = F.relu(h)
+    ax = plots.distribution({"lift": h, "activate": a}, bins=20)
+    outlines = [p for p in ax.patches if not p.get_fill()]
+    zeros = (a == 0).mean()
+    assert bar_heights(outlines[0]).sum() == pytest.approx(1)
+    assert bar_heights(outlines[1]).sum() == pytest.approx(1 - zeros)
+    strip = ax.child_axes[0]
+    assert [b.get_height() for b in strip.patches] == pytest.approx([0, 100 * zeros])
+    assert strip.get_xlabel() == "exactly 0" and f"{100 * zeros:.0f} %" in [t.get_text() for t in strip.texts]
+    assert outlines[0].get_edgecolor() != outlines[1].get_edgecolor()
+    assert outlines[0].get_linestyle() != outlines[1].get_linestyle()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["lift", "activate"]
+
+
+def test_distribution_without_zeros_has_no_strip_and_counts_outliers():
+    ax = plots.distribution({"x": np.array([-100.0, 0.5, 100.0])}, limits=(-1, 1), bins=4, log=True)
+    assert not ax.child_axes and ax.get_yscale() == "log"
+    assert bar_heights(ax.patches[1]) == pytest.approx([1 / 3, 0, 0, 2 / 3], abs=1e-9)
+
+
+def test_gate_heatmap_holds_the_three_matrices():
+    t = F.GatedFeedForward.random(8).trace(X)
+    ax = plots.gate_heatmap(t["activate"], t["lift"], t["gated"], mark=3)
+    image = ax.images[0].get_array()
+    np.testing.assert_array_equal(image[:, :21], t["activate"])
+    np.testing.assert_array_equal(image[:, -21:], t["gated"])
+    minus = sum(text.get_text() == "\N{MINUS SIGN}" for text in ax.texts)
+    assert minus == sum((t[s] < 0).sum() for s in ("activate", "lift", "gated"))
+    low, high = ax.images[0].get_clim()
+    assert low == -high and len([p for p in ax.patches if p.get_height() == 1]) == 3
+
+
+@pytest.mark.parametrize("call, says", [
+    (lambda: plots.distribution({}), "arrays must hold at least one array"),
+    (lambda: plots.distribution({"x": []}), r"arrays\['x'\] must hold values, got shape \(0,\)"),
+    (lambda: plots.gate_heatmap(X, X, X[:3]), r"matrices of one shape, got \[\(7, 8\), \(7, 8\), \(3, 8\)\]"),
+])
+def test_bad_arrays(call, says):
+    with pytest.raises(ValueError, match=says):
+        call()
+
+
+def test_stage_colors_can_be_told_apart_in_grey():
+    """The pairs that share axes differ in luminance (WCAG relative luminance), not only in hue."""
+    def luminance(color):
+        rgb = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    grey = {name: luminance(color) for name, color in plots.STAGE_COLORS.items()}
+    for a, b in (("lift", "activate"), ("x", "lift"), ("x", "project_down"), ("lift", "gated"), ("gate", "lift"),
+                 ("gate", "activate")):
+        lighter, darker = max(grey[a], grey[b]), min(grey[a], grey[b])
+        assert (lighter + 0.05) / (darker + 0.05) > 1.2, (a, b)
+
+
+def test_course_style_is_set():
+    plots.use_course_style()
+    assert plt.rcParams["figure.dpi"] == 100 and not plt.rcParams["axes.spines.top"]
