@@ -1,6 +1,6 @@
 """Run the notebooks top to bottom and store their outputs, the same bytes every time.
 
-    python tests/regenerate.py                        every notebook
+    python tests/regenerate.py                        every notebook, and the README's picture
     python tests/regenerate.py notebooks/01_lift.ipynb
     python tests/regenerate.py --check                write nothing, fail if any byte would change
 
@@ -8,9 +8,11 @@ The bytes are the same with the exact versions of tests/constraints.txt on the s
 processor; with others, pictures may differ by a pixel while every printed number stays the same.
 """
 import argparse
+import io
 import sys
 from pathlib import Path
 
+import matplotlib
 import nbformat
 from nbclient import NotebookClient
 
@@ -37,18 +39,39 @@ def run(path):
     return nbformat.writes(nb) + "\n"
 
 
+def overview():
+    """The README's picture as PNG bytes: both FFNs of the running example, to scale."""
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    from ffn_numpy import FeedForward, GatedFeedForward, plots
+
+    with plt.rc_context():
+        plots.use_course_style()
+        fig, (top, bottom) = plt.subplots(2, 1, figsize=(9, 6), height_ratios=[2, 4])
+        x = np.ones((7, 8))
+        plots.shape_ledger(FeedForward.random(8).trace(x), ax=top).set_title("plain FFN")
+        plots.shape_ledger(GatedFeedForward.random(8).trace(x), ax=bottom).set_title("gated FFN (SwiGLU)")
+        png = io.BytesIO()
+        fig.savefig(png, metadata={"Software": None})
+        plt.close(fig)
+    return png.getvalue()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--check", action="store_true", help="write nothing, fail if any byte would change")
     options = parser.parse_args()
+    paths = options.notebooks or [*sorted(NOTEBOOKS.glob("*.ipynb")), NOTEBOOKS / "overview.png"]
     changed = []
-    for path in options.notebooks or sorted(NOTEBOOKS.glob("*.ipynb")):
-        text = run(path)
-        if text != path.read_text(encoding="utf-8"):
+    for path in paths:
+        content = overview() if path.suffix == ".png" else run(path).encode()
+        if not path.exists() or content != path.read_bytes():
             changed.append(path.name)
             if not options.check:
-                path.write_text(text, encoding="utf-8", newline="\n")
+                path.write_bytes(content)
         print(f"{path.name}: {'changed' if path.name in changed else 'the same'}", flush=True)
     return 1 if options.check and changed else 0
 

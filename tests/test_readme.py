@@ -1,0 +1,33 @@
+"""The README's code runs, its links lead somewhere, and its lesson map is complete."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_python_example_runs_and_prints_what_it_says():
+    (code,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    out = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "lift          (7, 8)  -> (7, 32)" in out and "(7, 8) 504" in out and out.rstrip().endswith("True")
+
+
+def test_links_and_commands_name_files_that_exist():
+    for target in re.findall(r"\]\(([^)]+)\)", README):
+        assert target.startswith("https://") or (ROOT / target).exists(), target
+    for name in re.findall(r"(?:tests|notebooks|ffn_numpy)/[\w./-]*\w", README):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_lesson_and_module_is_listed():
+    for path in (*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("ffn_numpy/[a-z]*.py")):
+        assert path.name in README, path.name
+
+
+def test_both_commands_make_their_own_environment():
+    learn, test = re.findall(r"```bash\n(python3 -m venv .*)\n```", README)
+    assert learn.endswith("jupyter lab notebooks/00_ready.ipynb") and test.endswith("python -m pytest")
+    assert README.count("py -m venv .venv;") == 2
