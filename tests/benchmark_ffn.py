@@ -17,14 +17,14 @@ from ffn_numpy import FeedForward, GatedFeedForward
 BOUNDS = {"relu": 1.12, "gelu": 1.50, "gelu_tanh": 1.25, "silu (SwiGLU)": 1.15}
 
 
-def medians(functions, repeat, number=1):
-    """Median seconds of each function, run in turn `repeat` times (`number` calls each)."""
+def medians(functions, x, repeat, number=1):
+    """Median seconds of each function of x, run in turn `repeat` times (`number` calls each)."""
     times = [[] for _ in functions]
     for _ in range(repeat):
         for seconds, function in zip(times, functions):
             start = time.perf_counter()
             for _ in range(number):
-                function()
+                function(x)
             seconds.append((time.perf_counter() - start) / number)
     return [statistics.median(t) for t in times]
 
@@ -49,19 +49,22 @@ def cases(d_model, d_ff, gated_d_ff, dtype):
            lambda x: (naive_act("silu", x @ g.W_gate) * (x @ g.W_up)) @ g.W_down)
 
 
-def torch_forward(name, ffn, x):
-    """The same forward in PyTorch, or None without it."""
+def torch_forward(name, ffn):
+    """The same forward in PyTorch as a function of an array, or None without it."""
     try:
         import torch
         from torch.nn import functional as F
     except ImportError:
         return None
     P = {n: torch.from_numpy(np.ascontiguousarray(p)) for n, p in ffn.parameters().items()}
-    t = torch.from_numpy(x)
-    if "W_gate" in P:
-        return lambda: (F.silu(t @ P["W_gate"]) * (t @ P["W_up"])) @ P["W_down"]
-    act = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda h: F.gelu(h, approximate="tanh")}[name]
-    return lambda: act(t @ P["W1"] + P["b1"]) @ P["W2"] + P["b2"]
+    act = {"relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda h: F.gelu(h, approximate="tanh")}.get(name)
+
+    def forward(x):
+        x = torch.from_numpy(x)  # shares the memory
+        if "W_gate" in P:
+            return (F.silu(x @ P["W_gate"]) * (x @ P["W_up"])) @ P["W_down"]
+        return act(x @ P["W1"] + P["b1"]) @ P["W2"] + P["b2"]
+    return forward
 
 
 def peak_hidden_arrays(ffn, x):
@@ -78,24 +81,25 @@ def main():
     rng = np.random.default_rng(0)
     print(f"Python {sys.version.split()[0]}, NumPy {np.__version__}\n")
     print("BERT-base size: 512 tokens, 768 -> 3072 plain, 768 -> 2048 gated, float32")
-    print(f"{'':14}{'bare ms':>9}{'ours/bare':>11}{'bound':>7}{'naive/bare':>12}{'torch/bare':>12}{'hidden arrays':>15}")
+    columns = ("bare ms", "ours/bare", "bound", "naive/bare", "torch/bare", "hidden arrays")
+    print(" " * 14 + "".join(f"{c:>15}" for c in columns))
     x = rng.standard_normal((512, 768)).astype(np.float32)
     for name, ffn, bare, naive in cases(768, 3072, 2048, np.float32):
-        torch_run = torch_forward(name, ffn, x)
-        runs = [lambda: bare(x), lambda: ffn(x), lambda: naive(x)] + ([torch_run] if torch_run else [])
-        t = medians(runs, repeat=31)
+        torch_run = torch_forward(name, ffn)
+        t = medians([bare, ffn, naive] + ([torch_run] if torch_run else []), x, repeat=31)
         torch_ratio = f"{t[3] / t[0]:.2f}" if torch_run else "-"
-        print(f"{name:14}{1e3 * t[0]:9.1f}{t[1] / t[0]:11.2f}{BOUNDS[name]:7.2f}{t[2] / t[0]:12.2f}{torch_ratio:>12}"
+        print(f"{name:14}{1e3 * t[0]:15.1f}{t[1] / t[0]:15.2f}{BOUNDS[name]:15.2f}{t[2] / t[0]:15.2f}{torch_ratio:>15}"
               f"{peak_hidden_arrays(ffn, x):15.1f}")
     print("\nRunning example: 7 x 8 -> 32 (21), float64; bound: ours/naive 4.00")
     x = rng.standard_normal((7, 8))
     for name, ffn, bare, naive in cases(8, 32, 21, np.float64):
-        t = medians([lambda: bare(x), lambda: ffn(x), lambda: naive(x)], repeat=31, number=300)
-        print(f"{name:14}ours {1e6 * t[1]:5.1f} us   ours/naive {t[1] / t[2]:5.2f}   ours/bare products {t[1] / t[0]:5.2f}")
+        t = medians([bare, ffn, naive], x, repeat=31, number=300)
+        print(f"{name:14}ours {1e6 * t[1]:5.1f} us   ours/naive {t[1] / t[2]:5.2f}   "
+              f"ours/bare products {t[1] / t[0]:5.2f}")
 
-    def importing(what):
-        return lambda: subprocess.run([sys.executable, "-c", f"import {what}"], check=True)
-    t = medians([importing("numpy"), importing("ffn_numpy")], repeat=9)
+    def importing(module):
+        return lambda _: subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+    t = medians([importing("numpy"), importing("ffn_numpy")], None, repeat=9)
     print(f"\nimport ffn_numpy / import numpy (whole processes): {t[1] / t[0]:.2f}, bound 1.20")
 
 
