@@ -6,28 +6,42 @@ import numpy as np
 FLOATS = "efd"  # dtype characters of float16, float32, float64
 
 
+def short(value):
+    """repr(value) on one line, cut to fit into an error message."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
 def float_array(name, value):
     """Return `value` as a float16, float32 or float64 array; integers and booleans become float64.
 
     Raises
     ------
     TypeError
-        If `value` is None, text, complex, an object array or any other non-number.
+        If `value` is None, text, complex, masked, an object array or any other non-number.
     ValueError
         If `value` is a ragged nested list.
     """
     if type(value) is np.ndarray and value.dtype.char in FLOATS:
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array, got a masked one: its mask would be lost; fill it first")
     try:
         array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must be an array of numbers, but its rows have different lengths "
-                         f"(a ragged {type(value).__name__})") from None
+    except Exception as error:  # whatever a foreign __array__ raises, such as a PyTorch tensor with gradient
+        if "inhomogeneous" in str(error):
+            raise ValueError(f"{name} must be an array of numbers, but its rows have different lengths "
+                             f"(a ragged {type(value).__name__})") from None
+        raise TypeError(f"{name} must be an array of numbers, got a {type(value).__name__} that NumPy cannot "
+                        f"read: {short(str(error))}") from None
     if array.dtype.char in FLOATS:
         return array
     if array.dtype.kind in "iub":
         return array.astype(np.float64)
-    came = type(value).__name__ if array.dtype == object else f"dtype {array.dtype}"
+    came = "None" if value is None else f"a {type(value).__name__} of dtype {array.dtype}"
     raise TypeError(f"{name} must hold real numbers (float16, float32, float64 or integers), got {came}")
 
 
@@ -49,9 +63,9 @@ def positive_int(name, value):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be a positive integer, got {value!r}") from None
+        raise TypeError(f"{name} must be a positive integer, got {short(value)}") from None
     if number < 1:
-        raise ValueError(f"{name} must be a positive integer, got {number}")
+        raise ValueError(f"{name} must be a positive integer, got {short(number)}")
     return number
 
 
@@ -62,8 +76,8 @@ def float_dtype(name, value):
     except TypeError:
         dtype = None
     if dtype is None or dtype.char not in FLOATS:
-        raise TypeError(f"{name} must be float16, float32 or float64, got {value!r}")
-    return dtype
+        raise TypeError(f"{name} must be float16, float32 or float64, got {short(value)}")
+    return dtype.newbyteorder("=")
 
 
 def random_generator(name, value):
@@ -72,4 +86,4 @@ def random_generator(name, value):
         return np.random.default_rng(value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{name} must be a non-negative integer or a numpy.random.Generator, "
-                          f"got {value!r}") from None
+                          f"got {short(value)}") from None

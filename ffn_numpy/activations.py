@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import float_array
+from ._validate import float_array, short
 
 BLOCK_BYTES = 2**17  # worked on at a time, so that temporaries stay in the processor's cache
 
@@ -24,13 +24,17 @@ def _elementwise(kernel, x):
     passes over memory than one temporary per operation.
     """
     x = float_array("x", x)
-    if x.dtype.char == "e":  # float16 has too few digits to compute in
-        return _elementwise(kernel, x.astype(np.float32)).astype(np.float16)
     flat, out, block = x.reshape(-1), np.empty(x.size, x.dtype), BLOCK_BYTES // x.itemsize
+    half = x.dtype.char == "e"  # too few digits to compute in: float16 blocks are worked on in float32
     # Overflow and underflow are wanted: exp(large) = inf gives the exact limit 1 / inf = 0.
     with np.errstate(all="ignore"):
         for i in range(0, x.size, block):
-            kernel(flat[i:i + block], out[i:i + block])
+            if half:
+                single = flat[i:i + block].astype(np.float32)
+                kernel(single, filled := np.empty_like(single))
+                out[i:i + block] = filled
+            else:
+                kernel(flat[i:i + block], out[i:i + block])
     return out.reshape(x.shape)[()]  # a scalar in, a scalar out, as NumPy's own functions do
 
 
@@ -242,8 +246,8 @@ def gelu(x, approximate="none"):
     >>> print(f"{gelu(1.0):.4f} {gelu(-1.0):.4f} {gelu(1.0, approximate='tanh'):.4f}")
     0.8413 -0.1587 0.8412
     """
-    if approximate not in ("none", "tanh"):
-        raise ValueError(f"approximate must be 'none' or 'tanh', got {approximate!r}")
+    if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
+        raise ValueError(f"approximate must be 'none' or 'tanh', got {short(approximate)}")
     return _elementwise(_gelu if approximate == "none" else _gelu_tanh, x)
 
 

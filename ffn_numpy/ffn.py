@@ -4,38 +4,43 @@ Row-vector convention: each token is a row, weights are stored (in, out), a laye
 """
 import numpy as np
 
-from ._validate import float_array, float_dtype, positive_int, random_generator, vectors
+from ._validate import float_array, float_dtype, positive_int, random_generator, short, vectors
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
 
 
 class _FFN:
-    """What the two FFNs share: checking, counting and describing the parameters."""
+    """What the two FFNs share: checking, counting and describing the parameters.
 
-    def _set_sizes(self, name, W, activation):
-        """Read d_model and d_ff off the first weight matrix, and check the activation's name."""
+    A subclass gives `shapes`, parameter name -> names of its sizes, in the order of its constructor.
+    """
+
+    shapes = {}
+
+    def _set_sizes(self, name, W):
+        """Read d_model and d_ff off the first weight matrix."""
         shape = float_array(name, W).shape
         if len(shape) != 2 or 0 in shape:
             raise ValueError(f"{name} must have shape (d_model, d_ff), both at least 1; got {shape}")
-        if not isinstance(activation, str) or activation not in ACTIVATIONS:
-            raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {activation!r}")
         self.d_model, self.d_ff = shape
-        self.activation = activation
 
-    def _parameter(self, name, value, shape):
-        """`value` as an array of that shape; a bias (b...) may be None."""
-        if value is None and name.startswith("b"):
-            return None
-        array = float_array(name, value)
-        if array.shape != shape:
-            raise ValueError(f"{name} must have shape {shape} to fit d_model = {self.d_model} and "
-                             f"d_ff = {self.d_ff}; got {array.shape}")
-        return array
+    def __setattr__(self, name, value):
+        """Check parameters and activation, when they are first set and whenever they are replaced."""
+        if name in self.shapes and not (value is None and name.startswith("b")):  # any bias may be None
+            value, expected = float_array(name, value), tuple(getattr(self, size) for size in self.shapes[name])
+            if value.shape != expected:
+                raise ValueError(f"{name} must have shape {expected} to fit d_model = {self.d_model} and "
+                                 f"d_ff = {self.d_ff}; got {value.shape}")
+        elif name == "activation":
+            if not isinstance(value, str) or value not in ACTIVATIONS:
+                raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {short(value)}")
+            value = str(value)
+        super().__setattr__(name, value)
 
     def parameters(self):
         """The weights and biases that exist, name -> array (the arrays themselves, not copies)."""
-        return {name: p for name in self.names if (p := getattr(self, name)) is not None}
+        return {name: p for name in self.shapes if (p := getattr(self, name)) is not None}
 
     @property
     def n_parameters(self):
@@ -63,8 +68,8 @@ class _FFN:
         """dy as an array, once the trace is known to be of this FFN and dy to fit its output."""
         if not isinstance(trace, Trace):
             raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
-        if trace.title != self._title():
-            raise ValueError(f"trace was made by another FFN ({trace.title}) than this one ({self._title()})")
+        if trace.maker is not self:
+            raise ValueError(f"trace was made by another FFN: {short(trace.maker)}, this one is {short(self)}")
         dy = float_array("dy", dy)
         if dy.shape != trace.output.shape:
             raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
@@ -109,14 +114,12 @@ class FeedForward(_FFN):
       project_down  (7, 32) -> (7, 8)   activate @ W2 + b2
     """
 
-    names = ("W1", "b1", "W2", "b2")
+    shapes = {"W1": ("d_model", "d_ff"), "b1": ("d_ff",), "W2": ("d_ff", "d_model"), "b2": ("d_model",)}
 
     def __init__(self, W1, b1, W2, b2, activation="relu"):
-        self._set_sizes("W1", W1, activation)
-        self.W1 = self._parameter("W1", W1, (self.d_model, self.d_ff))
-        self.b1 = self._parameter("b1", b1, (self.d_ff,))
-        self.W2 = self._parameter("W2", W2, (self.d_ff, self.d_model))
-        self.b2 = self._parameter("b2", b2, (self.d_model,))
+        self._set_sizes("W1", W1)
+        self.W1, self.b1, self.W2, self.b2 = W1, b1, W2, b2
+        self.activation = activation
 
     @classmethod
     def random(cls, d_model, d_ff=None, activation="relu", bias=True, seed=0, dtype=np.float64):
@@ -157,7 +160,7 @@ class FeedForward(_FFN):
             ("lift", "x", h, "x @ W1" + self._bias("b1")),
             ("activate", "lift", a, f"{self.activation}(lift)"),
             ("project_down", "activate", y, "activate @ W2" + self._bias("b2")),
-        ])
+        ], maker=self)
 
     def backward(self, trace, dy):
         """Gradients of a loss, from the trace of a forward pass and the gradient dy at its output.
@@ -216,16 +219,14 @@ class GatedFeedForward(_FFN):
       project_down  (7, 21) -> (7, 8)   gated @ W_down
     """
 
-    names = ("W_gate", "W_up", "W_down", "b_gate", "b_up", "b_down")
+    shapes = {"W_gate": ("d_model", "d_ff"), "W_up": ("d_model", "d_ff"), "W_down": ("d_ff", "d_model"),
+              "b_gate": ("d_ff",), "b_up": ("d_ff",), "b_down": ("d_model",)}
 
     def __init__(self, W_gate, W_up, W_down, b_gate=None, b_up=None, b_down=None, activation="silu"):
-        self._set_sizes("W_gate", W_gate, activation)
-        self.W_gate = self._parameter("W_gate", W_gate, (self.d_model, self.d_ff))
-        self.W_up = self._parameter("W_up", W_up, (self.d_model, self.d_ff))
-        self.W_down = self._parameter("W_down", W_down, (self.d_ff, self.d_model))
-        self.b_gate = self._parameter("b_gate", b_gate, (self.d_ff,))
-        self.b_up = self._parameter("b_up", b_up, (self.d_ff,))
-        self.b_down = self._parameter("b_down", b_down, (self.d_model,))
+        self._set_sizes("W_gate", W_gate)
+        self.W_gate, self.W_up, self.W_down = W_gate, W_up, W_down
+        self.b_gate, self.b_up, self.b_down = b_gate, b_up, b_down
+        self.activation = activation
 
     @classmethod
     def random(cls, d_model, d_ff=None, activation="silu", bias=False, seed=0, dtype=np.float64):
@@ -282,7 +283,7 @@ class GatedFeedForward(_FFN):
             ("activate", "gate", a, f"{self.activation}(gate)"),
             ("gated", "activate", p, "activate * lift"),
             ("project_down", "gated", y, "gated @ W_down" + self._bias("b_down")),
-        ])
+        ], maker=self)
 
     def backward(self, trace, dy):
         """Gradients of a loss, as `FeedForward.backward` gives them."""
@@ -333,7 +334,7 @@ def dropout(x, rate, rng):
     """
     x = float_array("x", x)
     if isinstance(rate, bool) or not isinstance(rate, (int, float, np.integer, np.floating)):
-        raise TypeError(f"rate must be a number with 0 <= rate < 1, got {rate!r}")
+        raise TypeError(f"rate must be a number with 0 <= rate < 1, got {short(rate)}")
     if not 0 <= rate < 1:
         raise ValueError(f"rate must be a number with 0 <= rate < 1, got {rate}")
     if not isinstance(rng, np.random.Generator):
@@ -343,7 +344,7 @@ def dropout(x, rate, rng):
         return x
     keep = rng.random(x.shape) >= rate
     with np.errstate(all="ignore"):
-        return np.where(keep, x / x.dtype.type(1 - rate), x.dtype.type(0))
+        return np.where(keep, x / (1 - rate), 0).astype(x.dtype)
 
 
 def _affine(x, W, b):
@@ -364,10 +365,11 @@ def _parameter_gradients(x, dy, **parameters):
     rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (n_tokens, in), (n_tokens, out)
     gradients = {W: rows.T @ drows}        # (in, out)
     if bias is not None:
-        gradients[b] = drows.sum(axis=0)   # (out,)
+        gradients[b] = drows.sum(axis=0, dtype=np.float64).astype(drows.dtype)  # (out,) many small terms
     return gradients
 
 
 def _normal(rng, fan_in, fan_out, dtype):
     """N(0, 1 / fan_in) weights, (fan_in, fan_out)."""
-    return (rng.standard_normal((fan_in, fan_out)) / np.sqrt(fan_in)).astype(dtype)
+    with np.errstate(all="ignore"):  # float16 may underflow
+        return (rng.standard_normal((fan_in, fan_out)) / np.sqrt(fan_in)).astype(dtype)

@@ -1,13 +1,15 @@
 """The course's figures, in one style. The only module that imports matplotlib.
 
 Every function draws into `ax` (or a new one), returns the Axes and never calls `plt.show()`.
-Colours are from Okabe and Ito's colour-blind-safe palette; one stage has one colour everywhere.
+Colours are Okabe and Ito's colour-blind-safe palette and greys; one stage has one colour everywhere.
 """
+from itertools import cycle
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from ._validate import float_array
+from ._validate import float_array, positive_int, short
 from .activations import ACTIVATIONS
 from .trace import Trace
 
@@ -16,6 +18,7 @@ STAGE_COLORS = {
     "gated": "#D55E00", "project_down": "#009E73",
 }
 RANDOM_COLOR = "#999999"  # the random twin of a trained layer
+CURVE_COLORS = ("#000000", "#56B4E9", "#8C510A", "#666666", "#B2ABD2")  # activations are no stages
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -33,15 +36,36 @@ def _axes(ax, figsize=None):
     return plt.subplots(figsize=figsize)[1] if ax is None else ax
 
 
-# Where the ledger draws the stages of a gated FFN: column, and lane above or below the middle.
+def _limits(limits):
+    """(low, high) as floats, or an error that names `limits`."""
+    try:
+        low, high = (float(v) for v in limits)
+    except (TypeError, ValueError):
+        raise ValueError(f"limits must be two numbers (low, high), got {short(limits)}") from None
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"limits must be finite with low < high, got {short(limits)}")
+    return low, high
+
+
+def _check_mark(mark, n_rows):
+    """mark as a row index, or an error that names it."""
+    if isinstance(mark, bool) or not isinstance(mark, (int, np.integer)) or not 0 <= mark < n_rows:
+        raise ValueError(f"mark must be a token, 0 to {n_rows - 1}, got {short(mark)}")
+
+
+# How the ledger draws the two FFNs: where each stage stands (column, lane), and what its arrows say.
+CHAIN_LABELS = {"lift": "@ W1 + b1", "activate": "act", "project_down": "@ W2 + b2"}
 GATED_PLACES = {"x": (0, 0), "gate": (1, 1), "lift": (1, -1), "activate": (2, 1), "gated": (3, 0),
                 "project_down": (4, 0)}
-GATED_ARROWS = [("x", "gate"), ("x", "lift"), ("gate", "activate"), ("activate", "gated"), ("lift", "gated"),
-                ("gated", "project_down")]
+GATED_ARROWS = {("x", "gate"): "@ W_gate", ("x", "lift"): "@ W_up", ("gate", "activate"): "act",
+                ("activate", "gated"): "×", ("lift", "gated"): "×", ("gated", "project_down"): "@ W_down"}
 
 
-def shape_ledger(shapes, ax=None, mark=None):
+def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     """Draw the arrays of a forward pass to scale: one row per token, one column per number.
+
+    Small arrays are drawn with their cells, square and countable. Arrays with more than 64 columns have
+    widths to scale among each other and one common height.
 
     Parameters
     ----------
@@ -50,6 +74,8 @@ def shape_ledger(shapes, ax=None, mark=None):
         gated FFN are drawn as two branches, any others as a chain.
     mark : int or None
         A token (row) to outline in every array.
+    highlight : str or None
+        A stage whose incoming arrows are drawn thick.
 
     Returns
     -------
@@ -57,40 +83,64 @@ def shape_ledger(shapes, ax=None, mark=None):
 
     Raises
     ------
-    ValueError
-        If mark is not a row of every array.
+    TypeError, ValueError
+        If shapes is no Trace or dict of shapes, mark not a row of every array, or highlight no stage.
     """
-    shapes = shapes.shapes if isinstance(shapes, Trace) else dict(shapes)
-    sizes = {name: ((1, *shape)[-2:]) for name, shape in shapes.items()}  # one token is drawn as one row
-    if mark is not None and not all(0 <= mark < rows for rows, _ in sizes.values()):
-        raise ValueError(f"mark must be a row of every array, got {mark} for {sizes}")
+    if not isinstance(shapes, (Trace, dict)):
+        raise TypeError(f"shapes must be a Trace or a dict of stage name -> shape, got {short(shapes)}")
+    shapes = shapes.shapes if isinstance(shapes, Trace) else shapes
+    sizes = {name: (1, *shape)[-2:] for name, shape in shapes.items() if len(shape)}  # one token is one row
+    if not sizes or len(sizes) < len(shapes) or not all(n > 0 for size in sizes.values() for n in size):
+        raise ValueError(f"shapes must name at least one array that is not empty, got {short(dict(shapes))}")
+    if mark is not None:
+        _check_mark(mark, min(rows for rows, _ in sizes.values()))
+    if highlight is not None and highlight not in sizes:
+        raise ValueError(f"highlight must be one of {', '.join(sizes)}; got {short(highlight)}")
     if set(sizes) == set(GATED_PLACES):
         places, arrows = GATED_PLACES, GATED_ARROWS
     else:
-        places, arrows = {name: (i, 0) for i, name in enumerate(sizes)}, list(zip(sizes, list(sizes)[1:]))
+        places = {name: (i, 0) for i, name in enumerate(sizes)}
+        arrows = {(a, b): CHAIN_LABELS.get(b, "") for a, b in zip(sizes, list(sizes)[1:])}
     two_lanes = any(lane for _, lane in places.values())
-    ax = _axes(ax, (10, 4.2 if two_lanes else 2.4))
+    countable = max(columns for _, columns in sizes.values()) <= 64
+    ax = _axes(ax, (10, 3.6 if two_lanes else 1.9))
 
     widths = [max(sizes[n][1] for n in sizes if places[n][0] == c) for c in range(max(places.values())[0] + 1)]
-    tallest, gap = max(rows for rows, _ in sizes.values()), 0.09 * sum(widths)
+    tallest, gap = max(rows for rows, _ in sizes.values()), 0.13 * sum(widths)
+    lane_height = 0.95 * tallest + 0.02 * sum(widths) if countable else 0.85 * tallest
     boxes = {}  # name -> left, middle, right: where arrows start and end
     for name, (rows, columns) in sizes.items():
         column, lane = places[name]
-        left = sum(widths[:column]) + column * gap
-        bottom = (0.8 * lane - 0.5) * tallest + (tallest - rows) / 2
+        left, bottom = sum(widths[:column]) + column * gap, lane * lane_height - rows / 2
         boxes[name] = left, bottom + rows / 2, left + columns
         ax.add_patch(Rectangle((left, bottom), columns, rows, facecolor=STAGE_COLORS.get(name, RANDOM_COLOR),
                                edgecolor="black", alpha=0.75))
+        if countable:
+            ax.vlines(left + np.arange(1, columns), bottom, bottom + rows, color="white", linewidth=0.5)
+            ax.hlines(bottom + np.arange(1, rows), left, left + columns, color="white", linewidth=0.5)
         if mark is not None:
             ax.add_patch(Rectangle((left, bottom + rows - 1 - mark), columns, 1, facecolor="none",
                                    edgecolor="black", linewidth=2))
-        ax.text(left + columns / 2, bottom + rows + 0.03 * tallest, name, ha="center", va="bottom")
-        ax.text(left + columns / 2, bottom - 0.05 * tallest, str(shapes[name]), ha="center", va="top")
-    for source, target in arrows:
+        ax.annotate(name, (left + columns / 2, bottom + rows), (0, 3), textcoords="offset points", ha="center",
+                    va="bottom")
+        ax.annotate(str(shapes[name]), (left + columns / 2, bottom), (0, -3), textcoords="offset points",
+                    ha="center", va="top")
+    for (source, target), label in arrows.items():
         start, end = (boxes[source][2], boxes[source][1]), boxes[target][:2]
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "->", "shrinkA": 4, "shrinkB": 4})
-    half = (1.5 if two_lanes else 0.72) * tallest
-    ax.set(xlim=(-gap / 2, sum(widths) + (len(widths) - 0.5) * gap), ylim=(-half, half))
+        bold = target == highlight
+        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "linewidth": 4 if bold else 1.2,
+                                                "color": "black", "shrinkA": 3, "shrinkB": 3})
+        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+        below = start[1] < end[1] if two_lanes and source != "x" else start[1] > end[1]
+        sloped = start[1] != end[1] and source == "x"  # beside a steep arrow, not on it
+        ax.annotate(label, middle, (-6 if sloped else 0, -5 if below else 5), textcoords="offset points",
+                    ha="right" if sloped else "center", va="top" if below else "bottom", fontsize=10,
+                    fontweight="bold" if bold else "normal")
+    half = tallest / 2 + (lane_height if two_lanes else 0)
+    margin = 0.035 * (sum(widths) + (len(widths) - 1) * gap) if countable else 0.25 * tallest
+    ax.set(xlim=(-gap / 3, sum(widths) + (len(widths) - 1 + 1 / 3) * gap), ylim=(-half - margin, half + margin))
+    if countable:
+        ax.set_aspect("equal")
     ax.axis("off")
     return ax
 
@@ -98,20 +148,20 @@ def shape_ledger(shapes, ax=None, mark=None):
 def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
     """Draw activation functions (or their derivatives) by name, each line with its own dash pattern.
 
-    Raises a ValueError for a name that is not in `ACTIVATIONS`.
+    names: one name of `ACTIVATIONS`, or several; limits: the range of the input. Raises a ValueError
+    for anything else.
     """
-    names = [names] if isinstance(names, str) else list(names)
-    for name in names:
-        if name not in ACTIVATIONS:
-            raise ValueError(f"names must be in {', '.join(ACTIVATIONS)}; got {name!r}")
-    ax = _axes(ax)
+    names = [names] if isinstance(names, str) else names
+    known = isinstance(names, (list, tuple)) and all(isinstance(n, str) and n in ACTIVATIONS for n in names)
+    if not known or not names:
+        raise ValueError(f"names must be one or more of {', '.join(ACTIVATIONS)}; got {short(names)}")
+    limits, ax = _limits(limits), _axes(ax)
     ax.axhline(0, color="#BBBBBB", linewidth=1)
     ax.axvline(0, color="#BBBBBB", linewidth=1)
     x = np.linspace(*limits, 801)  # (801,)
-    colors = ("#000000", "#0072B2", "#E69F00", "#CC79A7", "#009E73")
     for i, name in enumerate(names):
         y = getattr(ACTIVATIONS[name], "derivative" if derivative else "function")(x)  # (801,)
-        ax.plot(x, y, label=name, color=colors[i % 5], linestyle=LINE_STYLES[i % 5])
+        ax.plot(x, y, label=name, color=CURVE_COLORS[i % 5], linestyle=LINE_STYLES[i % 5])
     ax.set(xlabel="input h", ylabel="slope of act at h" if derivative else "act(h)", xlim=limits)
     ax.legend()
     return ax
@@ -126,7 +176,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
         Label -> array. A label that is a stage's name takes the stage's colour.
     bins : int
     limits : (low, high) or None
-        None spans all values. What lies outside is counted at the edges' bins.
+        None spans all values. Widened so that a bin edge is 0. What lies outside is counted in the
+        outermost bins.
     colors : dict or None
         Label -> colour, where the label is no stage.
     log : bool
@@ -136,23 +187,30 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
     -------
     Axes
         The histogram: height is the share of *all* values, so bars and zeros sum to 1. Where an array
-        holds exact zeros, `ax.child_axes[0]` is the strip with their shares.
+        holds exact zeros, `ax.child_axes[0]` is the strip with their shares, on the same scale.
 
     Raises
     ------
-    ValueError
-        If arrays is empty, or an array has no values.
+    TypeError, ValueError
+        If arrays is no dict or empty, an array has no values or holds NaN or inf, or bins or limits make
+        no sense.
     """
-    if not arrays:
-        raise ValueError("arrays must hold at least one array, got none")
-    flat = {label: float_array(label, a).ravel() for label, a in arrays.items()}
+    if not isinstance(arrays, dict) or not arrays:
+        raise TypeError(f"arrays must be a dict of label -> array, not empty; got {short(arrays)}")
+    flat = {label: float_array(f"arrays[{label!r}]", a).ravel().astype(np.float64) for label, a in arrays.items()}
     for label, a in flat.items():
-        if not a.size:
-            raise ValueError(f"arrays[{label!r}] must hold values, got shape {np.shape(arrays[label])}")
-    low, high = limits or (min(a.min() for a in flat.values()), max(a.max() for a in flat.values()))
-    edges = np.linspace(low, high, bins + 1)  # (bins + 1,)
+        if not a.size or not np.isfinite(a).all():
+            raise ValueError(f"arrays[{label!r}] must hold finite values, got shape {np.shape(arrays[label])} with "
+                             f"{np.size(a) - np.isfinite(a).sum()} NaN or inf")
+    bins = positive_int("bins", bins)
+    low, high = (min(a.min() for a in flat.values()), max(a.max() for a in flat.values())) if limits is None \
+        else _limits(limits)
+    step = (high - low or 1) / bins
+    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+    edges = step * np.arange(first, max(last, first + 1) + 1)  # one edge is 0: no bar mixes the signs
+    low, high = edges[0], edges[-1]
     palette = STAGE_COLORS | {"random": RANDOM_COLOR} | (colors or {})
-    spare = iter(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
+    spare = cycle(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
     chosen = {label: palette.get(label) or next(spare) for label in flat}
 
     ax = _axes(ax)
@@ -168,12 +226,14 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
     ax.legend()
     zeros = {label: float((a == 0).mean()) for label, a in flat.items()}
     if any(zeros.values()):
-        strip = ax.inset_axes([1.04, 0, 0.06 * len(zeros), 1])
-        bars = strip.bar(range(len(zeros)), [100 * z for z in zeros.values()], color=[chosen[z] for z in zeros])
-        strip.bar_label(bars, [f"{100 * z:.0f} %" for z in zeros.values()], fontsize=9)
-        strip.set(ylim=(0, 112), xticks=[], yticks=[], xlim=(-0.7, len(zeros) - 0.3))
-        strip.set_xlabel("exactly 0", fontsize=9)
+        strip = ax.inset_axes([1.03, 0, 0.07 * len(zeros), 1], sharey=ax)
+        bars = strip.bar(range(len(zeros)), zeros.values(), color=[chosen[z] for z in zeros])
+        strip.bar_label(bars, [f"{100 * z:.0f} %" for z in zeros.values()], fontsize=10)
+        strip.set(xlim=(-0.7, len(zeros) - 0.3), title="exactly 0")
+        strip.set_xticks(range(len(zeros)), list(zeros), rotation=90, fontsize=9)
+        strip.tick_params(left=False, which="both", labelleft=False)
         strip.spines["left"].set_visible(False)
+        ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *zeros.values()))  # one scale for bars and zeros
     return ax
 
 
@@ -183,6 +243,7 @@ def gate_heatmap(gate, value, product, ax=None, mark=None):
     Parameters
     ----------
     gate, value, product : array_like (n_tokens, d_ff), all of one shape
+        A trace's "activate", "lift" and "gated".
     mark : int or None
         A token (row) to outline.
 
@@ -198,23 +259,30 @@ def gate_heatmap(gate, value, product, ax=None, mark=None):
     parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
     if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):
         raise ValueError(f"gate, value and product must be matrices of one shape, got {[p.shape for p in parts]}")
+    if not parts[0].size or not all(np.isfinite(p).all() for p in parts):
+        raise ValueError(f"gate, value and product must hold finite numbers, got shape {parts[0].shape}")
     rows, columns = parts[0].shape
+    if mark is not None:
+        _check_mark(mark, rows)
     gap = np.full((rows, max(2, columns // 8)), np.nan)                       # (n_tokens, gap)
     image = np.hstack([parts[0], gap, parts[1], gap, parts[2]])               # (n_tokens, 3 d_ff + 2 gap)
-    ax = _axes(ax, (11, 2.6))
+    ax = _axes(ax, (11, 3.0))
     size = np.nanmax(np.abs(image))
     drawn = ax.imshow(image, cmap="PuOr", vmin=-size, vmax=size, aspect="auto")
     for row, column in zip(*np.nonzero(image < 0)):
-        ax.text(column, row, "\N{MINUS SIGN}", ha="center", va="center", fontsize=7)
-    step = columns + gap.shape[1]
-    for i, title in enumerate(("act(gate)", "value (lift)", "gated")):
-        ax.text(i * step + (columns - 1) / 2, -0.8, title, ha="center", va="bottom")
+        dark = image[row, column] < -0.6 * size
+        ax.text(column, row, "\N{MINUS SIGN}", ha="center", va="center", fontsize=9,
+                color="white" if dark else "black")
+    starts = np.arange(3) * (columns + gap.shape[1])
+    for start, title in zip(starts, ("act(gate)", "lift", "gated = act(gate) × lift")):
+        ax.text(start + (columns - 1) / 2, -0.7, title, ha="center", va="bottom")
         if mark is not None:
-            ax.add_patch(Rectangle((i * step - 0.5, mark - 0.5), columns, 1, fill=False, linewidth=2))
-    for i, sign in enumerate(("×", "=")):
-        ax.text(i * step + columns - 0.5 + gap.shape[1] / 2, (rows - 1) / 2, sign, ha="center", va="center",
-                fontsize=16)
-    ax.set(xticks=[], yticks=range(rows), ylabel="token")
+            ax.add_patch(Rectangle((start - 0.5, mark - 0.5), columns, 1, fill=False, linewidth=2, clip_on=False))
+    for start, sign in zip(starts, ("×", "=")):
+        ax.text(start + columns - 0.5 + gap.shape[1] / 2, (rows - 1) / 2, sign, ha="center", va="center", fontsize=16)
+    units = np.unique([*range(0, columns, 7), columns - 1])
+    ax.set(xticks=np.concatenate([start + units for start in starts]), xticklabels=list(map(str, units)) * 3,
+           yticks=range(rows), xlabel="hidden unit", ylabel="token")
     ax.spines[:].set_visible(False)
-    ax.figure.colorbar(drawn, ax=ax, label="value", pad=0.01)
+    ax.figure.colorbar(drawn, ax=ax, label="number", pad=0.01)
     return ax

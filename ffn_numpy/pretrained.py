@@ -1,12 +1,14 @@
 """Trained FFNs: three real layers that ship with the package, and the reader's own model."""
 import json
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from ._validate import FLOATS
+from ._validate import FLOATS, short
 from .ffn import FeedForward, GatedFeedForward
 
 DATA = Path(__file__).parent / "data"
@@ -15,7 +17,7 @@ LAYERS = ("anarcii_enc0", "minilm_L2", "smollm2_L11")
 
 # ---------------------------------------------------------------- the layers in data/
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RealLayer:
     """One trained FFN with its real inputs and the outputs of the reference implementation.
 
@@ -64,7 +66,7 @@ def load(name):
     FeedForward(d_model=128, d_ff=512, activation='relu', 131,712 parameters, float32)
     """
     if not isinstance(name, str) or name not in LAYERS:
-        raise ValueError(f"name must be one of {', '.join(LAYERS)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(LAYERS)}; got {short(name)}")
     with np.load(DATA / f"{name}.npz") as f:
         meta = json.loads(str(f["meta"]))
         if meta["act"] == "silu":
@@ -100,11 +102,23 @@ def decode_q4_1(blocks, shape):
     Returns
     -------
     float32 (out, in)
+
+    Raises
+    ------
+    TypeError, ValueError
+        If blocks is not a uint8 vector, or shape does not fit its number of bytes.
     """
+    if not isinstance(blocks, np.ndarray) or blocks.dtype != np.uint8 or blocks.ndim != 1:
+        raise TypeError(f"blocks must be a uint8 array (n_bytes,), got {short(blocks)}")
+    out, in_ = (int(n) for n in shape) if np.size(shape) == 2 else (0, 0)
+    if out < 1 or in_ < 1 or out * in_ * 20 != blocks.size * 32:
+        raise ValueError(f"shape must be (out, in) with 32 weights per 20 bytes, that is {blocks.size * 32 // 20} "
+                         f"weights for {blocks.size} bytes; got {short(shape)}")
     blocks = blocks.reshape(-1, 20)                                      # (n_blocks, 20)
     d, m = blocks[:, :4].copy().view(np.float16).astype(np.float32).T    # (n_blocks,) each
     q = np.hstack([blocks[:, 4:] & 15, blocks[:, 4:] >> 4])              # (n_blocks, 32)
-    return (d[:, None] * q + m[:, None]).reshape(shape)                  # (out, in)
+    with np.errstate(all="ignore"):
+        return (d[:, None] * q + m[:, None]).reshape(out, in_)           # (out, in)
 
 
 # ---------------------------------------------------------------- the reader's own model
@@ -146,7 +160,8 @@ def from_state_dict(tensors, prefix="", activation=None, layout=None):
     Returns
     -------
     FeedForward or GatedFeedForward
-        In the dtype of the tensors.
+        In the dtype of the tensors, whose memory it shares (bfloat16 is copied): float32 arrays of
+        `read_safetensors` stay on disk and are read-only.
 
     Raises
     ------
@@ -178,13 +193,17 @@ def from_state_dict(tensors, prefix="", activation=None, layout=None):
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors must be a mapping of names to arrays, got {type(tensors).__name__}")
     if not isinstance(prefix, str):
-        raise TypeError(f"prefix must be a string, got {prefix!r}")
-    if layout not in (None, "out_in", "in_out"):
-        raise ValueError(f"layout must be None, 'out_in' or 'in_out', got {layout!r}")
+        raise TypeError(f"prefix must be a string, got {short(prefix)}")
+    if layout is not None and (not isinstance(layout, str) or layout not in ("out_in", "in_out")):
+        raise ValueError(f"layout must be None, 'out_in' or 'in_out', got {short(layout)}")
     start = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
     found = {name[len(start):]: tensor for name, tensor in tensors.items()
              if isinstance(name, str) and name.startswith(start)}
     parts, usual_activation, is_linear = _family(found, tensors, prefix)
+    for name in found:
+        if any(name.startswith(f"{p}.") and name not in (f"{p}.weight", f"{p}.bias") for p in parts):
+            raise ValueError(f"{start}{name} is neither a weight nor a bias: quantised or adapted layers "
+                             f"(scales, LoRA) must be merged into plain weights first")
 
     W = {role: _array(f"{part}.weight", found[f"{part}.weight"], 2) for part, role in parts.items()}
     b = {role: _array(f"{part}.bias", found[f"{part}.bias"], 1) if f"{part}.bias" in found else None
@@ -223,32 +242,35 @@ def _family(found, tensors, prefix):
         gone = " and ".join(f"{p}.weight" for p in missing[1] if p not in missing[0])
         message += f"; {' '.join(missing[1])} lacks {gone}"
     message += f"; understood are {UNDERSTOOD} (each with .weight, and .bias where there is one)"
-    if not missing[0] and (prefixes := _prefixes(tensors)):
+    if not missing[0] and (prefixes := _prefixes(tensors, prefix)):
         message += f"; try prefix={prefixes[0]!r}" + (f" or {len(prefixes) - 1} more like it" if prefixes[1:] else "")
     raise ValueError(message)
 
 
-def _prefixes(tensors):
-    """The prefixes under which the names hold a whole family."""
+def _prefixes(tensors, near=""):
+    """The prefixes under which the names hold a whole family; those that contain `near`, if there are any."""
     names = {name for name in tensors if isinstance(name, str)}
     first = [(f".{list(parts)[0]}.weight", parts) for parts, _, _ in FAMILIES]
-    return [start for name in tensors for end, parts in first
-            if isinstance(name, str) and name.endswith(end)
-            and all(f"{(start := name[:-len(end) + 1])}{part}.weight" in names for part in parts)]
+    starts = [start for name in tensors for end, parts in first
+              if isinstance(name, str) and name.endswith(end)
+              and all(f"{(start := name[:-len(end) + 1])}{part}.weight" in names for part in parts)]
+    return [s for s in starts if f"{near.rstrip('.')}." in s] or starts
 
 
 def _array(name, tensor, ndim):
     """A state dict's tensor as a float NumPy array of `ndim` dimensions; bfloat16 becomes float32."""
-    if hasattr(tensor, "detach"):  # PyTorch: NumPy takes neither a gradient-tracking tensor nor bfloat16
-        tensor = tensor.detach().cpu()
-        tensor = tensor.float() if "bfloat16" in str(tensor.dtype) else tensor
     try:
+        if hasattr(tensor, "detach"):  # PyTorch: NumPy takes neither a gradient-tracking tensor nor bfloat16
+            tensor = tensor.detach().cpu()
+            tensor = tensor.float() if "bfloat16" in str(tensor.dtype) else tensor
         array = np.asarray(tensor)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{name} is no array of numbers: {error}") from None
+    except Exception as error:  # whatever a foreign tensor raises
+        raise TypeError(f"{name} must be an array of numbers, got a {type(tensor).__name__} that NumPy cannot read: "
+                        f"{short(str(error))}") from None
     if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # bfloat16 of ml_dtypes, or np.load of one
         array = _from_bfloat16(array.view(np.uint16))
-    if array.dtype.char not in FLOATS and array.dtype.kind != "i":
+    # int32 and int64 are somebody's small example; int8 and the like are quantised weights without their scale.
+    if array.dtype.char not in FLOATS and array.dtype not in (np.int32, np.int64):
         raise TypeError(f"{name} must hold float16, float32, float64 or bfloat16 numbers, got {array.dtype}: "
                         f"dequantise it first; raw bfloat16 bits can be read with read_safetensors")
     if array.ndim != ndim:
@@ -258,7 +280,9 @@ def _array(name, tensor, ndim):
 
 def _from_bfloat16(bits):
     """bfloat16, given as uint16 bits, is the upper half of a float32."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    wide = np.array(bits, np.uint32)
+    wide <<= 16
+    return wide.view(np.float32)
 
 
 def _layout_of_bias(W, b):
@@ -286,14 +310,14 @@ def _check_sizes(parts, W, b, layout):
 
 
 SAFETENSORS_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",
-                      "I16": "<i2", "I8": "<i1", "U8": "<u1", "BOOL": "?"}
+                      "I16": "<i2", "I8": "<i1", "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "<u1", "BOOL": "?"}
 
 
 def read_safetensors(path, prefix=""):
     """Read the tensors of a .safetensors file whose names start with `prefix`; bfloat16 becomes float32.
 
-    The file is mapped, not read: only the tensors asked for take memory. (The safetensors library
-    cannot hand bfloat16, which most LLMs ship as, to NumPy.)
+    The file is mapped, not read: only the tensors asked for take memory. (By itself, the safetensors
+    library cannot hand bfloat16, which most LLMs ship as, to NumPy.)
 
     Parameters
     ----------
@@ -303,12 +327,14 @@ def read_safetensors(path, prefix=""):
     Returns
     -------
     dict
-        Full name -> array.
+        Full name -> array. All but bfloat16 are read-only views of the file.
 
     Raises
     ------
     ValueError
         If the file is not a whole safetensors file, or a wanted tensor's dtype is unknown to NumPy.
+    TypeError
+        If path is not a path or prefix not a string.
     OSError
         If the file cannot be opened.
 
@@ -317,28 +343,39 @@ def read_safetensors(path, prefix=""):
     The format: 8 bytes with the length of a JSON header (name -> dtype, shape, byte range), the
     header, the numbers. https://huggingface.co/docs/safetensors
     """
+    if not isinstance(path, (str, os.PathLike)):  # a number would be taken as a file descriptor
+        raise TypeError(f"path must be a path to a .safetensors file, got {short(path)}")
+    if not isinstance(prefix, str):
+        raise TypeError(f"prefix must be a string, got {short(prefix)}")
     with open(path, "rb") as f:
-        length = int.from_bytes(f.read(8), "little")
-        f.seek(0, 2)
-        n_bytes = f.tell() - 8 - length
-        if n_bytes < 0:
-            raise ValueError(f"{path} is not a whole safetensors file: its header does not fit into the file")
-        f.seek(8)
+        length, size = int.from_bytes(f.read(8), "little"), os.fstat(f.fileno()).st_size
+        if length > size - 8:
+            raise ValueError(f"{path} is not a whole .safetensors file: its header does not fit into the file")
         try:
-            header = json.loads(f.read(length))
-        except ValueError:
-            raise ValueError(f"{path} is not a safetensors file: its header is not JSON") from None
+            header = dict(json.loads(f.read(length)))
+        except (ValueError, TypeError, RecursionError):
+            raise ValueError(f"{path} is not a .safetensors file: its header is no JSON object") from None
+    n_bytes = size - 8 - length
     data = np.memmap(path, np.uint8, mode="r", offset=8 + length) if n_bytes else np.empty(0, np.uint8)
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__" or not name.startswith(prefix):
-            continue
-        (start, end), dtype = entry["data_offsets"], entry["dtype"]
-        if dtype not in SAFETENSORS_DTYPES:
-            raise ValueError(f"{name} in {path} is stored as {dtype}, which NumPy does not have; "
-                             f"known are {', '.join(SAFETENSORS_DTYPES)}")
-        if end > n_bytes:
-            raise ValueError(f"{path} is cut off: {name} ends at byte {end} of {n_bytes}")
-        array = np.asarray(data[start:end]).view(SAFETENSORS_DTYPES[dtype]).reshape(entry["shape"])
-        tensors[name] = _from_bfloat16(array) if dtype == "BF16" else array
-    return tensors
+    return {name: _read_tensor(f"{name} in {path}", entry, data) for name, entry in header.items()
+            if name != "__metadata__" and name.startswith(prefix)}
+
+
+def _read_tensor(name, entry, data):
+    """One tensor of a safetensors file from its header entry, which is not trusted."""
+    try:
+        dtype, shape, (start, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+        sound = all(type(n) is int and n >= 0 for n in (*shape, start, end)) and isinstance(dtype, str) and start <= end
+    except (KeyError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise ValueError(f"{name} has a broken header entry: {short(entry)}")
+    if dtype not in SAFETENSORS_DTYPES:
+        raise ValueError(f"{name} is stored as {short(dtype)}, which NumPy does not have; "
+                         f"known are {', '.join(SAFETENSORS_DTYPES)}")
+    if end > data.size:
+        raise ValueError(f"{name} ends at byte {end} of {data.size}: the file is cut off")
+    if end - start != math.prod(shape) * np.dtype(SAFETENSORS_DTYPES[dtype]).itemsize:
+        raise ValueError(f"{name} has {end - start} bytes, which do not fit shape {shape} of {dtype}")
+    array = np.asarray(data[start:end]).view(SAFETENSORS_DTYPES[dtype]).reshape(shape)
+    return _from_bfloat16(array) if dtype == "BF16" else array

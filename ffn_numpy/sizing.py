@@ -2,7 +2,7 @@
 import math
 from numbers import Real
 
-from ._validate import positive_int
+from ._validate import positive_int, short
 
 
 def round_up(n, multiple_of):
@@ -42,13 +42,15 @@ def llama_d_ff(d_model, multiple_of=256, ffn_dim_multiplier=1.0):
     """
     d_model = positive_int("d_model", d_model)
     if isinstance(ffn_dim_multiplier, bool) or not isinstance(ffn_dim_multiplier, Real):
-        raise TypeError(f"ffn_dim_multiplier must be a positive number, got {ffn_dim_multiplier!r}")
-    if not (ffn_dim_multiplier > 0 and math.isfinite(ffn_dim_multiplier)):
-        raise ValueError(f"ffn_dim_multiplier must be a positive finite number, got {ffn_dim_multiplier}")
-    width = int(ffn_dim_multiplier * (8 * d_model // 3))
-    if width < 1:
-        raise ValueError(f"ffn_dim_multiplier {ffn_dim_multiplier} leaves no d_ff for d_model = {d_model}")
-    return round_up(width, multiple_of)
+        raise TypeError(f"ffn_dim_multiplier must be a positive number, got {short(ffn_dim_multiplier)}")
+    try:
+        width = float(ffn_dim_multiplier) * (8 * d_model // 3)
+    except OverflowError:
+        width = math.inf
+    if not (ffn_dim_multiplier > 0 and 1 <= width < math.inf):
+        raise ValueError(f"ffn_dim_multiplier must be a positive finite number that leaves a d_ff of at least 1 "
+                         f"for d_model = {short(d_model)}, got {short(ffn_dim_multiplier)}")
+    return round_up(int(width), multiple_of)
 
 
 def minimind_d_ff(d_model):

@@ -14,6 +14,8 @@ class Trace(Mapping):
         The first line of the printed table.
     stages : list of (name, source, array, formula)
         `source` is the name of the stage that the array was made from, "" for the input.
+    maker : object
+        What made the trace: `backward` refuses the trace of another FFN.
 
     Attributes
     ----------
@@ -36,8 +38,8 @@ class Trace(Mapping):
       y  (2, 3) -> (2, 3)  2 x
     """
 
-    def __init__(self, title, stages):
-        self.title = title
+    def __init__(self, title, stages, maker=None):
+        self.title, self.maker = title, maker
         self.stages = list(stages)
         self._arrays = {name: array for name, _, array, _ in self.stages}
 
@@ -60,6 +62,8 @@ class Trace(Mapping):
 
     def __len__(self):
         return len(self._arrays)
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # a Mapping's would compare arrays, which have no truth value
 
     def __str__(self):
         rows = [(name, str(self[source].shape) if source else str(array.shape),

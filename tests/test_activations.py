@@ -133,7 +133,7 @@ def test_minima():
 
 
 @pytest.mark.parametrize("bad, error, says", [
-    (None, TypeError, "NoneType"), ("abc", TypeError, "<U3"), (1j, TypeError, "complex128"),
+    (None, TypeError, "None"), ("abc", TypeError, "<U3"), (1j, TypeError, "complex128"),
     ({"a": 1}, TypeError, "dict"), (np.array([1, None]), TypeError, "object|ndarray"),
     ([[1, 2], [3]], ValueError, "different lengths"), (np.array(["2020"], "M8[Y]"), TypeError, "datetime64"),
     (np.ones(2, np.longdouble), TypeError, "float128|longdouble"),

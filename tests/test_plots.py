@@ -41,6 +41,7 @@ def test_every_function_draws_into_the_given_axes_and_does_not_show(draw, monkey
 def test_ledger_is_to_scale():
     ax = plots.shape_ledger(F.FeedForward.random(8).trace(X), mark=3)
     boxes, marks = ax.patches[::2], ax.patches[1::2]
+    assert ax.get_aspect() == 1  # a cell is square
     assert [(b.get_width(), b.get_height()) for b in boxes] == [(8, 7), (32, 7), (32, 7), (8, 7)]
     for box, mark in zip(boxes, marks):  # token 3, counted from the top
         assert mark.get_height() == 1 and mark.get_width() == box.get_width()
@@ -63,8 +64,18 @@ def test_ledger_of_batches_and_single_tokens_and_bad_mark():
     ax = plots.shape_ledger(F.FeedForward.random(8).trace(np.ones((2, 7, 8))))
     assert ax.patches[0].get_height() == 7 and "(2, 7, 8)" in [t.get_text() for t in ax.texts]
     assert plots.shape_ledger(F.FeedForward.random(8).trace(np.ones(8)), mark=0).patches[0].get_height() == 1
-    with pytest.raises(ValueError, match="mark must be a row of every array, got 7"):
-        plots.shape_ledger({"x": (7, 8)}, mark=7)
+    wide = plots.shape_ledger({"x": (39, 576), "lift": (39, 1536)})  # too many columns to count
+    assert wide.get_aspect() == "auto" and [p.get_width() for p in wide.patches] == [576, 1536]
+
+
+def test_ledger_arrows_say_what_is_done():
+    plain = plots.shape_ledger(F.FeedForward.random(8).trace(X), highlight="activate")
+    words = [t.get_text() for t in plain.texts if t.get_text()]
+    assert words[-3:] == ["@ W1 + b1", "act", "@ W2 + b2"]
+    assert [t.get_fontweight() for t in plain.texts if t.get_text() in words[-3:]] == ["normal", "bold", "normal"]
+    gated = plots.shape_ledger(F.GatedFeedForward.random(8).trace(X))
+    words = [t.get_text() for t in gated.texts if t.get_text()]
+    assert words[-6:] == ["@ W_gate", "@ W_up", "act", "×", "×", "@ W_down"]
 
 
 def test_curves_are_the_functions():
@@ -76,8 +87,6 @@ def test_curves_are_the_functions():
     assert lines["relu"].get_linestyle() != lines["silu"].get_linestyle()
     slope = plots.activation_curves("gelu", derivative=True).lines[-1]
     np.testing.assert_allclose(slope.get_ydata(), F.ACTIVATIONS["gelu"].derivative(slope.get_xdata()))
-    with pytest.raises(ValueError, match="names must be in relu.*got 'tanh'"):
-        plots.activation_curves(["relu", "tanh"])
 
 
 def bar_heights(patch):
@@ -94,8 +103,11 @@ def test_distribution_shows_zeros_apart_and_sums_to_one():
     assert bar_heights(outlines[0]).sum() == pytest.approx(1)
     assert bar_heights(outlines[1]).sum() == pytest.approx(1 - zeros)
     strip = ax.child_axes[0]
-    assert [b.get_height() for b in strip.patches] == pytest.approx([0, 100 * zeros])
-    assert strip.get_xlabel() == "exactly 0" and f"{100 * zeros:.0f} %" in [t.get_text() for t in strip.texts]
+    assert [b.get_height() for b in strip.patches] == pytest.approx([0, zeros])
+    assert strip.get_title() == "exactly 0" and f"{100 * zeros:.0f} %" in [t.get_text() for t in strip.texts]
+    assert [t.get_text() for t in strip.get_xticklabels()] == ["lift", "activate"]
+    assert strip.get_ylim() == ax.get_ylim() and ax.get_ylim()[1] > zeros  # one scale
+    assert 0 in outlines[1].get_xy()[:, 0]  # a bin edge: no bar mixes the signs
     assert outlines[0].get_edgecolor() != outlines[1].get_edgecolor()
     assert outlines[0].get_linestyle() != outlines[1].get_linestyle()
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["lift", "activate"]
@@ -119,14 +131,35 @@ def test_gate_heatmap_holds_the_three_matrices():
     assert low == -high and len([p for p in ax.patches if p.get_height() == 1]) == 3
 
 
-@pytest.mark.parametrize("call, says", [
-    (lambda: plots.distribution({}), "arrays must hold at least one array"),
-    (lambda: plots.distribution({"x": []}), r"arrays\['x'\] must hold values, got shape \(0,\)"),
-    (lambda: plots.gate_heatmap(X, X, X[:3]), r"matrices of one shape, got \[\(7, 8\), \(7, 8\), \(3, 8\)\]"),
+@pytest.mark.parametrize("call, error, says", [
+    (lambda: plots.distribution({}), TypeError, "arrays must be a dict of label -> array, not empty"),
+    (lambda: plots.distribution([X]), TypeError, "arrays must be a dict"),
+    (lambda: plots.distribution({"x": []}), ValueError, r"arrays\['x'\] must hold finite values, got shape \(0,\)"),
+    (lambda: plots.distribution({"x": [1, np.nan, np.inf]}), ValueError, "with 2 NaN or inf"),
+    (lambda: plots.distribution({"x": "abc"}), TypeError, r"arrays\['x'\] must hold real numbers"),
+    (lambda: plots.distribution({"x": X}, bins=0), ValueError, "bins must be a positive integer, got 0"),
+    (lambda: plots.distribution({"x": X}, limits=(1, 1)), ValueError, "limits must be finite with low < high"),
+    (lambda: plots.distribution({"x": X}, limits=3), ValueError, "limits must be two numbers"),
+    (lambda: plots.gate_heatmap(X, X, X[:3]), ValueError, r"of one shape, got \[\(7, 8\), \(7, 8\), \(3, 8\)\]"),
+    (lambda: plots.gate_heatmap(X, X, X, mark=7), ValueError, "mark must be a token, 0 to 6, got 7"),
+    (lambda: plots.gate_heatmap(X, X, X * np.nan), ValueError, "finite numbers"),
+    (lambda: plots.shape_ledger({"x": (7, 8)}, mark=7), ValueError, "mark must be a token, 0 to 6, got 7"),
+    (lambda: plots.shape_ledger({"x": (7, 8)}, mark=1.5), ValueError, "mark must be a token"),
+    (lambda: plots.shape_ledger({"x": (7, 8)}, highlight="y"), ValueError, "highlight must be one of x; got 'y'"),
+    (lambda: plots.shape_ledger({}), ValueError, "shapes must name at least one array"),
+    (lambda: plots.shape_ledger(None), TypeError, "shapes must be a Trace or a dict"),
+    (lambda: plots.activation_curves(["relu", "tanh"]), ValueError, r"names must be .*got \['relu', 't"),
+    (lambda: plots.activation_curves([]), ValueError, r"names must be one or more of relu.*got \[\]"),
+    (lambda: plots.activation_curves("relu", limits=(2, -2)), ValueError, "limits must be finite with low < high"),
 ])
-def test_bad_arrays(call, says):
-    with pytest.raises(ValueError, match=says):
+def test_bad_arguments(call, error, says):
+    with pytest.raises(error, match=says):
         call()
+
+
+def test_many_labels_share_the_colours():
+    ax = plots.distribution({f"a{i}": X for i in range(8)})
+    assert len(ax.get_legend().get_texts()) == 8
 
 
 def test_stage_colors_can_be_told_apart_in_grey():

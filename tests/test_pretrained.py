@@ -135,7 +135,7 @@ def test_prefix_is_stripped_and_neighbours_are_ignored(prefix):
                for n, v in state("gate_proj up_proj down_proj", (LIFT, UP, DOWN)).items()}
     tensors |= {"model.layers.3.mlp.norm.weight": np.ones(D), "model.norm.weight": np.ones(D)}
     np.testing.assert_array_equal(F.from_state_dict(tensors, prefix).W_gate, LIFT + 3)
-    with pytest.raises(ValueError, match="no FFN recognised.*try prefix='model.layers.3.mlp.' or 2 more like it"):
+    with pytest.raises(ValueError, match="no FFN recognised.*try prefix='model.layers.3.mlp.' or 2 more like it$"):
         F.from_state_dict(tensors)
     with pytest.raises(ValueError, match="none starts with prefix 'model.layers.9.mlp'"):
         F.from_state_dict(tensors, "model.layers.9.mlp")
@@ -267,7 +267,7 @@ def test_bfloat16_safetensors_file_opens(tmp_path):
         np.testing.assert_array_equal(tensors[name], from_bits(b))
     ffn = F.from_state_dict(tensors, "model.layers.0.mlp")
     np.testing.assert_allclose(ffn.W_up, UP, rtol=2**-7)
-    with pytest.raises(ValueError, match="lm_head.weight in .* is stored as F8_E4M3"):
+    with pytest.raises(ValueError, match="lm_head.weight in .* is stored as 'F8_E4M3'"):
         F.read_safetensors(tmp_path / "m.safetensors")
 
 
@@ -285,7 +285,10 @@ def test_read_safetensors_equals_the_library(tmp_path):
 
 @pytest.mark.parametrize("content, says", [
     (b"", "not a whole"), (b"PK\x03\x04 some zip file....", "not a whole"),
-    ((4).to_bytes(8, "little") + b"oops", "header is not JSON"),
+    ((4).to_bytes(8, "little") + b"oops", "header is no JSON object"),
+    ((4).to_bytes(8, "little") + b"null", "header is no JSON object"),
+    ((3).to_bytes(8, "little") + b"[1]", "header is no JSON object"),
+    ((90_000).to_bytes(8, "little") + b"[" * 90_000, "header is no JSON object"),
 ])
 def test_files_that_are_not_safetensors(tmp_path, content, says):
     (tmp_path / "f").write_bytes(content)
@@ -296,7 +299,60 @@ def test_files_that_are_not_safetensors(tmp_path, content, says):
 def test_file_that_is_cut_off(tmp_path):
     write_safetensors(tmp_path / "f", {"a": ("F32", np.ones(100, np.float32))})
     (tmp_path / "f").write_bytes((tmp_path / "f").read_bytes()[:-40])
-    with pytest.raises(ValueError, match="is cut off: a ends at byte 400 of 360"):
+    with pytest.raises(ValueError, match="^a in .* ends at byte 400 of 360: the file is cut off"):
         F.read_safetensors(tmp_path / "f")
     with pytest.raises(FileNotFoundError):
         F.read_safetensors(tmp_path / "missing")
+    for path in (1, True, None):  # a number is a file descriptor to `open`
+        with pytest.raises(TypeError, match="path"):
+            F.read_safetensors(path)
+    with pytest.raises(TypeError, match="prefix must be a string, got 3"):
+        F.read_safetensors(tmp_path / "f", prefix=3)
+
+
+GOOD_ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+
+
+@pytest.mark.parametrize("entry, says", [
+    (None, "broken header entry"), ([1], "broken header entry"), ({}, "broken header entry"),
+    ({"shape": [-1, 3]}, "broken"), ({"shape": None}, "broken"), ({"shape": [2.0, 3]}, "broken"),
+    ({"data_offsets": [-24, 0]}, "broken"), ({"data_offsets": [24, 0]}, "broken"), ({"data_offsets": [0]}, "broken"),
+    ({"data_offsets": ["0", "24"]}, "broken"), ({"dtype": ["F32"]}, "broken"),
+    ({"data_offsets": [0, 20]}, r"has 20 bytes, which do not fit shape \(2, 3\) of F32"),
+    ({"dtype": "F16"}, "has 24 bytes, which do not fit"), ({"dtype": "F8_E5M2"}, "is stored as 'F8_E5M2'"),
+])
+def test_header_entries_are_not_trusted(tmp_path, entry, says):
+    entry = GOOD_ENTRY | entry if isinstance(entry, dict) and entry else entry
+    text = json.dumps({"a.weight": entry}).encode()
+    (tmp_path / "f").write_bytes(len(text).to_bytes(8, "little") + text + bytes(24))
+    with pytest.raises(ValueError, match=f"^a.weight in .*{says}"):
+        F.read_safetensors(tmp_path / "f")
+
+
+@pytest.mark.parametrize("blocks, shape, error, says", [
+    ([0] * 20, (1, 32), TypeError, "blocks must be a uint8 array"), (None, (1, 32), TypeError, "blocks must be"),
+    (np.zeros(20, np.int8), (1, 32), TypeError, "blocks must be"),
+    (np.zeros((1, 20), np.uint8), (1, 32), TypeError, "blocks must be"),
+    (np.zeros(20, np.uint8), (1, 64), ValueError, r"that is 32 weights for 20 bytes; got \(1, 64\)"),
+    (np.zeros(19, np.uint8), (1, 32), ValueError, "shape must be"),
+    *[(np.zeros(20, np.uint8), shape, ValueError, "shape must be") for shape in (-1, None, (-1, -32), (32,))],
+])
+def test_bad_q4_1(blocks, shape, error, says):
+    with pytest.raises(error, match=says):
+        F.decode_q4_1(blocks, shape)
+
+
+def test_quantised_or_adapted_layers_are_refused():
+    for extra in ("fc1.weight_scale", "fc1.SCB", "fc1.lora_A.weight", "fc2.qzeros"):
+        tensors = state("fc1 fc2", (LIFT, DOWN)) | {extra: DOWN}
+        with pytest.raises(ValueError, match=f"mlp.{extra} is neither a weight nor a bias"):
+            F.from_state_dict({f"mlp.{name}": value for name, value in tensors.items()}, "mlp")
+    with pytest.raises(TypeError, match="got int8: dequantise it first"):
+        F.from_state_dict({"fc1.weight": LIFT.T.astype(np.int8), "fc2.weight": DOWN.T})
+    assert F.from_state_dict({"fc1.weight": np.ones((10, 6), int), "fc2.weight": DOWN.T}).d_ff == 10
+
+
+def test_prefix_hint_is_near_what_was_typed():
+    tensors = {f"model.layers.{i}.mlp.{n}": v for i in range(12) for n, v in state("fc1 fc2", (LIFT, DOWN)).items()}
+    with pytest.raises(ValueError, match="try prefix='model.layers.7.mlp.'$"):
+        F.from_state_dict(tensors, "model.layers.7")
