@@ -18,7 +18,7 @@ def round_up(n, multiple_of):
 def gated_d_ff(d_model, multiple_of=1):
     """d_ff that gives a gated FFN the parameters of a plain one with 4 d_model: int(8 d_model / 3), rounded up.
 
-    Source: Shazeer 2020 (arXiv:2002.05202), section 3: three matrices instead of two, so 2/3 of the width.
+    Source: Shazeer 2020 (arXiv:2002.05202), section 2: three matrices instead of two, so 2/3 of the width.
 
     >>> gated_d_ff(8), gated_d_ff(768)
     (21, 2048)

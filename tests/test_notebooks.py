@@ -69,7 +69,8 @@ def test_cells_are_short_and_show_their_output(path):
 @by_name(NOTEBOOKS)
 def test_predictions_come_before_their_folded_results(path):
     """`guess = None` alone in a cell; the next code cell shows the guess first and is folded."""
-    cells = code_cells(read(path))
+    nb = read(path)
+    cells = code_cells(nb)
     asked = [i for i, c in enumerate(cells) if c.source.startswith("guess = None")]
     assert len(asked) >= 3
     for i in asked:
@@ -77,6 +78,8 @@ def test_predictions_come_before_their_folded_results(path):
         result = cells[i + 1]
         assert result.source.startswith("show_guess(guess)") and result.metadata.jupyter.outputs_hidden
         assert result.outputs[0].text.startswith("your guess: no guess\n")
+        after = nb.cells[nb.cells.index(result) + 1]  # the answer in prose waits for a click, too
+        assert after.source.startswith("<details><summary>After you have run it</summary>"), after.id
 
 
 @by_name(LESSONS)
@@ -90,7 +93,10 @@ def test_anatomy(path):
         assert needed in text, needed
     figures = sum("image/png" in o.get("data", {}) for c in code_cells(nb) for o in c.outputs)
     assert figures >= 2
-    assert text.count("<details>") == text.count("</details>") >= 1
+    assert text.count("<details>") == text.count("</details>") >= 7
+    statements = re.findall(r"^\*\*([A-D])\. \"", text, re.M)
+    verdicts = re.findall(r"<details><summary>Verdict on ([A-D])</summary>\n\n(True|False)", text)
+    assert statements == [letter for letter, _ in verdicts] and {v for _, v in verdicts} == {"True", "False"}
     assert not re.search(r"\b(magic|powerful|simply|of course|obviously|as we all know)\b", text, re.I)
 
 
