@@ -107,11 +107,15 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
 
     widths = [max(sizes[n][1] for n in sizes if places[n][0] == c) for c in range(max(places.values())[0] + 1)]
     tallest, gap = max(rows for rows, _ in sizes.values()), 0.13 * sum(widths)
+    gaps = [0, *[gap] * (len(widths) - 1)]
+    if two_lanes:
+        gaps[-1] *= 1.25
+        gaps[1] *= 2  # room for what the two steep arrows say
     lane_height = 0.95 * tallest + 0.02 * sum(widths) if countable else 0.85 * tallest
     boxes = {}  # name -> left, middle, right: where arrows start and end
     for name, (rows, columns) in sizes.items():
         column, lane = places[name]
-        left, bottom = sum(widths[:column]) + column * gap, lane * lane_height - rows / 2
+        left, bottom = sum(widths[:column]) + sum(gaps[:column + 1]), lane * lane_height - rows / 2
         boxes[name] = left, bottom + rows / 2, left + columns
         ax.add_patch(Rectangle((left, bottom), columns, rows, facecolor=STAGE_COLORS.get(name, RANDOM_COLOR),
                                edgecolor="black", alpha=0.75))
@@ -137,8 +141,9 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
                     ha="right" if sloped else "center", va="top" if below else "bottom", fontsize=10,
                     fontweight="bold" if bold else "normal")
     half = tallest / 2 + (lane_height if two_lanes else 0)
-    margin = 0.035 * (sum(widths) + (len(widths) - 1) * gap) if countable else 0.25 * tallest
-    ax.set(xlim=(-gap / 3, sum(widths) + (len(widths) - 1 + 1 / 3) * gap), ylim=(-half - margin, half + margin))
+    total = sum(widths) + sum(gaps)
+    margin = 0.035 * total if countable else 0.25 * tallest
+    ax.set(xlim=(-gap / 3, total + gap / 3), ylim=(-half - margin, half + margin))
     if countable:
         ax.set_aspect("equal")
     ax.axis("off")
@@ -167,7 +172,7 @@ def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
     return ax
 
 
-def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
+def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, zeros=None):
     """Histograms of several arrays on the same bins, with the exact zeros in a strip of their own.
 
     Parameters
@@ -182,6 +187,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
         Label -> colour, where the label is no stage.
     log : bool
         Logarithmic share axis, for heavy tails.
+    zeros : bool or None
+        Draw the strip of exact zeros; None draws it where there are any.
 
     Returns
     -------
@@ -224,16 +231,16 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False):
     if log:
         ax.set_yscale("log")
     ax.legend()
-    zeros = {label: float((a == 0).mean()) for label, a in flat.items()}
-    if any(zeros.values()):
-        strip = ax.inset_axes([1.03, 0, 0.07 * len(zeros), 1], sharey=ax)
-        bars = strip.bar(range(len(zeros)), zeros.values(), color=[chosen[z] for z in zeros])
-        strip.bar_label(bars, [f"{100 * z:.0f} %" for z in zeros.values()], fontsize=10)
-        strip.set(xlim=(-0.7, len(zeros) - 0.3), title="exactly 0")
-        strip.set_xticks(range(len(zeros)), list(zeros), rotation=90, fontsize=9)
+    share = {label: float((a == 0).mean()) for label, a in flat.items()}
+    if any(share.values()) if zeros is None else zeros:
+        strip = ax.inset_axes([1.03, 0, 0.07 * len(share), 1], sharey=ax)
+        bars = strip.bar(range(len(share)), share.values(), color=[chosen[label] for label in share])
+        strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
+        strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
+        strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
         strip.tick_params(left=False, which="both", labelleft=False)
         strip.spines["left"].set_visible(False)
-        ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *zeros.values()))  # one scale for bars and zeros
+        ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *share.values()))  # one scale for bars and zeros
     return ax
 
 

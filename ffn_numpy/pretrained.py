@@ -123,20 +123,20 @@ def decode_q4_1(blocks, shape):
 
 # ---------------------------------------------------------------- the reader's own model
 
-# name of each part -> its role, the activation when none is given, and whether PyTorch's Linear
-# (out, in) is certain. Ordered as the docstring of from_state_dict lists them.
+# The parts (name -> role), the activation when none is given, and a model that uses these names.
+# Where not noted, weights are stored as PyTorch's Linear does, (out, in).
 FAMILIES = [
-    ({"gate_proj": "gate", "up_proj": "up", "down_proj": "down"}, "silu", True),
-    ({"gate_up_proj": "fused", "down_proj": "down"}, "silu", True),
-    ({"w1": "gate", "w3": "up", "w2": "down"}, "silu", True),
-    ({"wi_0": "gate", "wi_1": "up", "wo": "down"}, "gelu_tanh", True),
-    ({"wi": "lift", "wo": "down"}, "relu", True),
-    ({"c_fc": "lift", "c_proj": "down"}, "gelu_tanh", False),
-    ({"intermediate.dense": "lift", "output.dense": "down"}, "gelu", True),
-    ({"fc1": "lift", "fc2": "down"}, "relu", True),
-    ({"linear1": "lift", "linear2": "down"}, "relu", True),
+    ({"gate_proj": "gate", "up_proj": "up", "down_proj": "down"}, "silu", "Llama"),
+    ({"gate_up_proj": "fused", "down_proj": "down"}, "silu", "Phi-3"),
+    ({"w1": "gate", "w3": "up", "w2": "down"}, "silu", "Meta's Llama"),
+    ({"wi_0": "gate", "wi_1": "up", "wo": "down"}, "gelu_tanh", "T5 v1.1"),
+    ({"wi": "lift", "wo": "down"}, "relu", "T5"),
+    ({"c_fc": "lift", "c_proj": "down"}, "gelu_tanh", "GPT-2"),  # (in, out) or (out, in): the bias decides
+    ({"intermediate.dense": "lift", "output.dense": "down"}, "gelu", "BERT"),
+    ({"fc1": "lift", "fc2": "down"}, "relu", "OPT"),
+    ({"linear1": "lift", "linear2": "down"}, "relu", "torch"),
 ]
-UNDERSTOOD = "; ".join(" ".join(parts) for parts, _, _ in FAMILIES)
+UNDERSTOOD = "; ".join(f"{' '.join(parts)} ({model})" for parts, _, model in FAMILIES)
 
 
 def from_state_dict(tensors, prefix="", activation=None, layout=None):
@@ -191,7 +191,8 @@ def from_state_dict(tensors, prefix="", activation=None, layout=None):
     FeedForward(d_model=8, d_ff=32, activation='relu', 544 parameters, float64)
     """
     if not isinstance(tensors, Mapping):
-        raise TypeError(f"tensors must be a mapping of names to arrays, got {type(tensors).__name__}")
+        raise TypeError(f"tensors must be a mapping of names to arrays, such as read_safetensors gives, "
+                        f"got {short(tensors)}")
     if not isinstance(prefix, str):
         raise TypeError(f"prefix must be a string, got {short(prefix)}")
     if layout is not None and (not isinstance(layout, str) or layout not in ("out_in", "in_out")):
@@ -199,7 +200,7 @@ def from_state_dict(tensors, prefix="", activation=None, layout=None):
     start = f"{prefix}." if prefix and not prefix.endswith(".") else prefix
     found = {name[len(start):]: tensor for name, tensor in tensors.items()
              if isinstance(name, str) and name.startswith(start)}
-    parts, usual_activation, is_linear = _family(found, tensors, prefix)
+    parts, usual_activation, _ = _family(found, tensors, prefix)
     for name in found:
         if any(name.startswith(f"{p}.") and name not in (f"{p}.weight", f"{p}.bias") for p in parts):
             raise ValueError(f"{start}{name} is neither a weight nor a bias: quantised or adapted layers "
@@ -209,7 +210,7 @@ def from_state_dict(tensors, prefix="", activation=None, layout=None):
     b = {role: _array(f"{part}.bias", found[f"{part}.bias"], 1) if f"{part}.bias" in found else None
          for part, role in parts.items()}
     if layout is None:
-        layout = "out_in" if is_linear else _layout_of_bias(W["lift"], b["lift"])
+        layout = _layout_of_bias(W["lift"], b["lift"]) if "c_fc" in parts else "out_in"
     if layout == "out_in":
         W = {role: w.T for role, w in W.items()}  # all (in, out) from here on
     _check_sizes(parts, W, b, layout)
@@ -241,7 +242,7 @@ def _family(found, tensors, prefix):
     if missing[0]:
         gone = " and ".join(f"{p}.weight" for p in missing[1] if p not in missing[0])
         message += f"; {' '.join(missing[1])} lacks {gone}"
-    message += f"; understood are {UNDERSTOOD} (each with .weight, and .bias where there is one)"
+    message += f"; understood are {UNDERSTOOD}, each with .weight and, where there is one, .bias"
     if not missing[0] and (prefixes := _prefixes(tensors, prefix)):
         message += f"; try prefix={prefixes[0]!r}" + (f" or {len(prefixes) - 1} more like it" if prefixes[1:] else "")
     raise ValueError(message)
@@ -332,7 +333,8 @@ def read_safetensors(path, prefix=""):
     Raises
     ------
     ValueError
-        If the file is not a whole safetensors file, or a wanted tensor's dtype is unknown to NumPy.
+        If the file is not a whole safetensors file, no name starts with prefix (the message lists some
+        that exist), or a wanted tensor's dtype is unknown to NumPy.
     TypeError
         If path is not a path or prefix not a string.
     OSError
@@ -355,10 +357,15 @@ def read_safetensors(path, prefix=""):
             header = dict(json.loads(f.read(length)))
         except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{path} is not a .safetensors file: its header is no JSON object") from None
+    header.pop("__metadata__", None)
+    wanted = [name for name in header if name.startswith(prefix)]
+    if prefix and not wanted:
+        near = _prefixes(header, prefix)[:2] or list(header)[:3]
+        raise ValueError(f"prefix must be the start of a name in {path}, got {short(prefix)}; "
+                         f"there is {', '.join(near) or 'no tensor'}{', ...' if len(header) > len(near) else ''}")
     n_bytes = size - 8 - length
     data = np.memmap(path, np.uint8, mode="r", offset=8 + length) if n_bytes else np.empty(0, np.uint8)
-    return {name: _read_tensor(f"{name} in {path}", entry, data) for name, entry in header.items()
-            if name != "__metadata__" and name.startswith(prefix)}
+    return {name: _read_tensor(f"{name} in {path}", header[name], data) for name in wanted}
 
 
 def _read_tensor(name, entry, data):

@@ -60,7 +60,7 @@ def test_cells_are_short_and_show_their_output(path):
         lines = cell.source.splitlines()
         assert 0 < len(lines) <= 25, cell.id
         assert not lines[-1].rstrip().endswith(";"), cell.id
-        assert max(map(len, lines)) <= 128, f"{cell.id}: a line that JupyterLab would cut off"
+        assert max(map(len, lines)) <= 114, f"{cell.id}: a line that JupyterLab would cut off"
         assert "%matplotlib" not in cell.source and "np.float64(" not in json.dumps(cell.outputs), cell.id
         if "plots." in cell.source or "subplots" in cell.source:
             assert "plt.show()" in cell.source or "use_course_style" in cell.source or "STAGE" in cell.source, cell.id

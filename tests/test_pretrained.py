@@ -181,7 +181,7 @@ def test_tensors_that_do_not_fit(tensors, says):
 
 
 def test_bad_arguments():
-    with pytest.raises(TypeError, match="tensors must be a mapping.*got list"):
+    with pytest.raises(TypeError, match="tensors must be a mapping.*such as read_safetensors gives, got"):
         F.from_state_dict([LIFT])
     with pytest.raises(TypeError, match="prefix must be a string, got 3"):
         F.from_state_dict({}, prefix=3)
@@ -269,6 +269,15 @@ def test_bfloat16_safetensors_file_opens(tmp_path):
     np.testing.assert_allclose(ffn.W_up, UP, rtol=2**-7)
     with pytest.raises(ValueError, match="lm_head.weight in .* is stored as 'F8_E4M3'"):
         F.read_safetensors(tmp_path / "m.safetensors")
+
+
+def test_prefix_that_no_tensor_has(tmp_path):
+    tensors = {f"model.layers.{i}.mlp.{n}": ("F32", v.astype(np.float32)) for i in range(3)
+               for n, v in state("fc1 fc2", (LIFT, DOWN)).items()}
+    write_safetensors(tmp_path / "f", tensors)
+    for prefix, says in (("layers.1.mlp.", "there is model.layers.1.mlp., ..."), ("no", "model.layers.0.mlp., model")):
+        with pytest.raises(ValueError, match=f"prefix must be the start of a name in .* got '{prefix}'.*{says}"):
+            F.read_safetensors(tmp_path / "f", prefix)
 
 
 def test_read_safetensors_equals_the_library(tmp_path):
