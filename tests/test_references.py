@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import ffn_numpy as F
 from ffn_numpy import ACTIVATIONS, from_state_dict
 
 NAMES = ("relu", "gelu", "gelu_tanh", "quick_gelu", "silu", "sigmoid", "identity")
@@ -43,3 +44,59 @@ def test_forward_and_every_gradient(reference, kind, activation):
             expected = tensors[f"grad/{part}.{'weight' if is_weight else 'bias'}"]
             expected = expected.T if is_weight else expected
         np.testing.assert_allclose(gradient, expected, rtol=0, atol=1e-12, err_msg=ours)
+
+
+def test_softmax_and_norms(reference):
+    x, gain, bias = (reference[n] for n in ("block_x", "gain", "bias"))
+    np.testing.assert_allclose(F.softmax(x), reference["softmax"], rtol=1e-13)
+    np.testing.assert_allclose(F.layer_norm(x, gain, bias), reference["layer_norm"], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(F.rms_norm(x, gain), reference["rms_norm"], rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("causal", ["full", "causal"])
+@pytest.mark.parametrize("n_heads", [1, 2, 4])
+def test_attention_and_its_gradients(reference, n_heads, causal):
+    names = ("W_q", "W_k", "W_v", "W_o")
+    weights, x, dy = [reference[n] for n in names], reference["block_x"], reference["block_dy"]
+    name = f"attention/{n_heads}/{causal}"
+    y = F.attention(x, *weights, n_heads=n_heads, causal=causal == "causal")
+    np.testing.assert_allclose(y, reference[name], rtol=0, atol=1e-12)
+    # without FFN and norms, the block is x + attention(x)
+    block = F.TransformerBlock(*weights, n_heads=n_heads, causal=causal == "causal", norm=None)
+    gradients = block.backward(block.trace(x), dy)
+    np.testing.assert_allclose(gradients["x"] - dy, reference[f"{name}/grad/x"], rtol=0, atol=1e-11)
+    for n in names:
+        np.testing.assert_allclose(gradients[n], reference[f"{name}/grad/{n}"], rtol=0, atol=1e-11, err_msg=n)
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_gradients_of_the_norms(reference, norm):
+    """Post-norm with attention weights of zero is norm(x): its gradients are the norm's."""
+    zero = np.zeros((8, 8))
+    biases = {"bias1": reference["bias"]} if norm == "layer" else {}
+    block = F.TransformerBlock(zero, zero, zero, zero, placement="post", norm=norm, gain1=reference["gain"], **biases)
+    trace = block.trace(reference["block_x"])
+    np.testing.assert_allclose(trace.output, reference[f"{norm}_norm"], rtol=0, atol=1e-12)
+    gradients = block.backward(trace, reference["block_dy"])
+    for ours, theirs in (("x", "x"), ("gain1", "gain"), *([("bias1", "bias")] if biases else [])):
+        np.testing.assert_allclose(gradients[ours], reference[f"{norm}_norm/grad/{theirs}"], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("renormalize", [False, True])
+@pytest.mark.parametrize("top_k", [1, 2])
+def test_mixture_of_experts_and_its_gradients(reference, top_k, renormalize):
+    parts = ("W_gate", "W_up", "W_down")
+    experts = [F.GatedFeedForward(*(reference[f"moe/{e}/{part}"] for part in parts)) for e in range(4)]
+    moe = F.MixtureOfExperts(reference["moe/W_router"], experts, top_k, renormalize)
+    name = f"moe/top{top_k}/{'renormalized' if renormalize else 'plain'}"
+    trace = moe.trace(reference["block_x"])
+    np.testing.assert_array_equal(trace["choices"], reference[f"{name}/choices"])
+    np.testing.assert_allclose(trace["weights"], reference[f"{name}/weights"], rtol=1e-13)
+    np.testing.assert_allclose(trace.output, reference[name], rtol=0, atol=1e-12)
+    gradients = moe.backward(trace, reference["block_dy"])
+    for n in ("x", "W_router"):
+        np.testing.assert_allclose(gradients[n], reference[f"{name}/grad/{n}"], rtol=0, atol=1e-11, err_msg=n)
+    for e in range(4):
+        for part in parts:
+            np.testing.assert_allclose(gradients[f"experts[{e}].{part}"], reference[f"{name}/grad/{e}/{part}"],
+                                       rtol=0, atol=1e-11)

@@ -1,0 +1,283 @@
+"""Training in float64: two losses, Adam, the loop, two small models and the tasks of lessons 08 and 09."""
+import math
+
+import numpy as np
+
+from ._validate import float_array, positive_int, random_generator
+from .block import TransformerBlock
+from .ffn import FeedForward, GatedFeedForward
+
+KINDS = {"linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
+         "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"),
+         "bilinear": (GatedFeedForward, "identity"), "reglu": (GatedFeedForward, "relu"),
+         "geglu": (GatedFeedForward, "gelu"), "swiglu": (GatedFeedForward, "silu")}
+
+
+def make_ffn(kind, d_model, d_ff, seed=0, bias=False):
+    """A random FFN of a kind in `KINDS`; gated kinds get 2/3 of d_ff, which is about equal parameters.
+
+    Raises a ValueError that lists the kinds for any other kind, and TypeError or ValueError for bad sizes.
+
+    >>> make_ffn("relu", 12, 48).n_parameters, make_ffn("swiglu", 12, 48).n_parameters
+    (1152, 1152)
+    """
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
+    cls, activation = KINDS[kind]
+    d_ff = positive_int("d_ff", d_ff)
+    return cls.random(d_model, round(2 * d_ff / 3) if cls is GatedFeedForward else d_ff, activation, bias, seed)
+
+
+# ---------------------------------------------------------------- losses: the value, and its gradient
+
+def cross_entropy(logits, targets):
+    """Mean of -log softmax(logits)[target], in nats, and its gradient.
+
+    Parameters
+    ----------
+    logits : array_like (n, n_classes)
+    targets : array_like of int (n,)
+
+    Returns
+    -------
+    float, ndarray (n, n_classes)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If shapes do not fit, or a target is not the index of a class.
+
+    Examples
+    --------
+    >>> loss, gradient = cross_entropy([[0.0, 0.0]], [1])
+    >>> print(f"{loss:.4f}", gradient.tolist())
+    0.6931 [[0.5, -0.5]]
+    """
+    logits, targets = float_array("logits", logits), np.asarray(targets)
+    if logits.ndim != 2 or 0 in logits.shape:
+        raise ValueError(f"logits must have shape (n, n_classes), got {logits.shape}")
+    if targets.dtype.kind not in "iu":
+        raise TypeError(f"targets must be integers, got {targets.dtype}")
+    if targets.shape != logits.shape[:1]:
+        raise ValueError(f"targets must have shape {logits.shape[:1]}, got {targets.shape}")
+    if targets.min() < 0 or targets.max() >= logits.shape[1]:
+        raise ValueError(f"targets must be in 0..{logits.shape[1] - 1}, got {targets.min()}..{targets.max()}")
+    rows = np.arange(len(targets))
+    shifted = logits - logits.max(axis=1, keepdims=True)              # (n, n_classes)
+    log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))      # (n, 1)
+    gradient = np.exp(shifted - log_sum)                              # (n, n_classes) the softmax
+    loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
+    gradient[rows, targets] -= 1
+    return loss, gradient / len(targets)
+
+
+def mean_squared_error(y, targets):
+    """Mean of (y - target)^2 over all numbers, and its gradient; y and targets have one shape.
+
+    >>> mean_squared_error([[1.0], [3.0]], [[1.0], [1.0]])[0]
+    2.0
+    """
+    y, targets = float_array("y", y), float_array("targets", targets)
+    if y.shape != targets.shape or not y.size:
+        raise ValueError(f"targets must have y's shape {y.shape} and hold numbers, got {targets.shape}")
+    error = y - targets
+    return float((error * error).mean()), 2 * error / error.size
+
+
+# ---------------------------------------------------------------- Adam and the loop
+
+class Adam:
+    """Adam with bias correction; changes the parameters in place.
+
+    Parameters
+    ----------
+    parameters : dict of name -> ndarray
+    betas : (float, float)
+        Decay of the mean gradient and of the mean squared gradient, each in [0, 1).
+    eps : float
+
+    Notes
+    -----
+    Source: Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1.
+    """
+
+    def __init__(self, parameters, betas=(0.9, 0.99), eps=1e-8):
+        if len(betas) != 2 or not all(0 <= b < 1 for b in betas):
+            raise ValueError(f"betas must be two numbers in [0, 1), got {betas!r}")
+        self.parameters, self.betas, self.eps, self.t = parameters, betas, eps, 0
+        self.mean = {name: np.zeros_like(p) for name, p in parameters.items()}
+        self.square = {name: np.zeros_like(p) for name, p in parameters.items()}
+
+    def step(self, gradients, lr):
+        """One update of every parameter; gradients: dict with (at least) the parameters' names."""
+        missing = [name for name in self.parameters if name not in gradients]
+        if missing:
+            raise ValueError(f"gradients must hold every parameter; missing: {', '.join(missing)}")
+        self.t += 1
+        b1, b2 = self.betas
+        for name, p in self.parameters.items():
+            m, v, g = self.mean[name], self.square[name], gradients[name]
+            m += (1 - b1) * (g - m)
+            v += (1 - b2) * (g * g - v)
+            p -= lr * (m / (1 - b1**self.t)) / (np.sqrt(v / (1 - b2**self.t)) + self.eps)
+
+
+def learning_rate(step, n_steps, peak, warmup=0, floor=0.0):
+    """Linear warm-up to `peak` over `warmup` steps, then a cosine down to floor * peak.
+
+    >>> [round(learning_rate(s, 100, 1.0, warmup=10, floor=0.1), 2) for s in (0, 9, 10, 55, 99)]
+    [0.1, 1.0, 1.0, 0.55, 0.1]
+    """
+    if step < warmup:
+        return peak * (step + 1) / warmup
+    done = (step - warmup) / max(1, n_steps - warmup)
+    return peak * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done)))
+
+
+def train(model, batch, n_steps, peak, warmup=0, floor=0.05, betas=(0.9, 0.99)):
+    """Train `model` in place with Adam; return the loss before every step, (n_steps,).
+
+    Parameters
+    ----------
+    model : has parameters() and loss(inputs, targets) -> (loss, gradients)
+    batch : function of the step -> (inputs, targets)
+    n_steps : int
+    peak, warmup, floor : the learning rate, as in `learning_rate`
+    betas : as in `Adam`
+    """
+    n_steps, adam = positive_int("n_steps", n_steps), Adam(model.parameters(), betas)
+    losses = np.empty(n_steps)
+    for step in range(n_steps):
+        losses[step], gradients = model.loss(*batch(step))
+        adam.step(gradients, learning_rate(step, n_steps, peak, warmup, floor))
+    return losses
+
+
+def accuracy(model, inputs, targets):
+    """Share of inputs whose largest logit is the target's."""
+    return float((model(inputs).argmax(axis=-1) == targets).mean())
+
+
+# ---------------------------------------------------------------- two models
+
+class TokenModel:
+    """Embedding, blocks, and a linear readout of the last token: (n, T) tokens -> (n, n_classes) logits.
+
+    Parameters
+    ----------
+    E : array_like (vocabulary, d_model)
+    blocks : list of TransformerBlock
+    U : array_like (d_model, n_classes)
+    """
+
+    def __init__(self, E, blocks, U):
+        self.E, self.blocks, self.U = float_array("E", E), list(blocks), float_array("U", U)
+
+    @classmethod
+    def random(cls, vocabulary, n_classes, ffn, d_model=24, d_ff=96, n_heads=1, n_layers=1, norm=None, seed=0):
+        """The settings of lesson 08: embeddings N(0, 0.5^2), W_q and W_k scaled by 0.1, no biases.
+
+        ffn is a kind in `KINDS`, or None for attention alone.
+        """
+        rng = random_generator("seed", seed)
+        E = 0.5 * rng.standard_normal((vocabulary, d_model))              # (vocabulary, d_model)
+        blocks = []
+        for _ in range(n_layers):
+            W = rng.standard_normal((4, d_model, d_model)) / np.sqrt(d_model)
+            W[:2] *= 0.1
+            layer = None if ffn is None else make_ffn(ffn, d_model, d_ff, rng)
+            blocks.append(TransformerBlock(*W, layer, n_heads, norm=norm))
+        return cls(E, blocks, rng.standard_normal((d_model, n_classes)) / np.sqrt(d_model))
+
+    def parameters(self):
+        """All parameters, name -> array: "E", "U", "0.W_q", ..."""
+        inner = {f"{i}.{name}": p for i, block in enumerate(self.blocks) for name, p in block.parameters().items()}
+        return {"E": self.E, "U": self.U} | inner
+
+    def _forward(self, tokens):
+        stream, caches = self.E[tokens], []                               # (n, T, d_model)
+        for i, block in enumerate(self.blocks):
+            stream, cache = block.forward(stream, last_only=i == len(self.blocks) - 1)
+            caches.append(cache)
+        return stream[:, -1], caches                                      # (n, d_model)
+
+    def __call__(self, tokens):
+        """Logits (n, n_classes)."""
+        return self._forward(tokens)[0] @ self.U
+
+    def attention_weights(self, tokens):
+        """Attention of the last token in the last block, (n, n_heads, T)."""
+        return self._forward(tokens)[1][-1]["attention"][5][..., -1, :]
+
+    def loss(self, tokens, targets):
+        """Cross-entropy and the gradients of every parameter."""
+        last, caches = self._forward(tokens)
+        value, dlogits = cross_entropy(last @ self.U, targets)
+        gradients = {"U": last.T @ dlogits}
+        d = (dlogits @ self.U.T)[:, None]                                 # (n, 1, d_model)
+        for i in reversed(range(len(self.blocks))):
+            inner = self.blocks[i].gradients(caches[i], d)
+            d = inner.pop("x")                                            # (n, T, d_model)
+            gradients |= {f"{i}.{name}": g for name, g in inner.items()}
+        one_hot = np.zeros((tokens.size, len(self.E)))                    # a matrix product sums by token faster
+        one_hot[np.arange(tokens.size), tokens.ravel()] = 1               # than np.add.at
+        gradients["E"] = one_hot.T @ d.reshape(tokens.size, -1)
+        return value, gradients
+
+
+class FFNModel:
+    """One FFN and a linear readout: vectors (n, d_model) -> (n, n_outputs). No attention, no residual.
+
+    Parameters
+    ----------
+    ffn : FeedForward or GatedFeedForward
+    U : array_like (d_model, n_outputs)
+    loss : cross_entropy or mean_squared_error
+    """
+
+    def __init__(self, ffn, U, loss=cross_entropy):
+        self.ffn, self.U, self._loss = ffn, float_array("U", U), loss
+
+    @classmethod
+    def random(cls, kind, d_model, d_ff, n_outputs, seed=0, bias=False, loss=cross_entropy):
+        """A random FFN of a kind in `KINDS` and a readout N(0, 1 / d_model)."""
+        rng = random_generator("seed", seed)
+        ffn = make_ffn(kind, d_model, d_ff, rng, bias)
+        return cls(ffn, rng.standard_normal((d_model, n_outputs)) / np.sqrt(d_model), loss)
+
+    def parameters(self):
+        """All parameters, name -> array."""
+        return {"U": self.U} | self.ffn.parameters()
+
+    def __call__(self, x):
+        """Outputs (n, n_outputs)."""
+        return self.ffn(x) @ self.U
+
+    def loss(self, x, targets):
+        """The loss and the gradients of every parameter."""
+        trace = self.ffn.trace(x)
+        value, dout = self._loss(trace.output @ self.U, targets)
+        return value, {"U": trace.output.T @ dout} | self.ffn.backward(trace, dout @ self.U.T)
+
+
+# ---------------------------------------------------------------- tasks
+
+def starred_digits(n, rng, modulus=10, n_digits=6):
+    """Sequences such as "3* 1 8* 0 5 5 =" with the answer (3 + 8) mod 10.
+
+    Returns tokens (n, n_digits + 1) and targets (n,). Token d is the plain digit d, modulus + d the
+    starred digit, 2 * modulus the "=" sign.
+    """
+    digits = rng.integers(0, modulus, (n, n_digits))                      # (n, n_digits)
+    starred = rng.random((n, n_digits)).argsort(axis=1)[:, :2]            # (n, 2) two different places
+    targets = np.take_along_axis(digits, starred, axis=1).sum(axis=1) % modulus
+    tokens = digits.copy()
+    np.put_along_axis(tokens, starred, np.take_along_axis(digits, starred, axis=1) + modulus, axis=1)
+    return np.hstack([tokens, np.full((n, 1), 2 * modulus)]), targets
+
+
+def random_keys(n, d_model, n_classes, rng):
+    """n random keys (n, d_model), each of mean square 1, with random classes (n,) to remember."""
+    keys = rng.standard_normal((n, d_model))                              # (n, d_model)
+    keys /= np.sqrt((keys * keys).mean(axis=1, keepdims=True))
+    return keys, rng.integers(0, n_classes, n)
