@@ -1,8 +1,8 @@
 """Where the FFN sits: softmax, the two norms, attention, and the Transformer block around them."""
 import numpy as np
 
-from ._validate import float_array, positive_int, random_generator, vectors
-from .ffn import FeedForward, GatedFeedForward
+from ._validate import float_array, positive_int, random_generator, short, vectors
+from .ffn import FeedForward, GatedFeedForward, check_backward
 from .trace import Trace
 
 
@@ -31,7 +31,7 @@ def softmax(x, axis=-1):
     """
     x = float_array("x", x)
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"axis must be an integer, got {axis!r}")
+        raise TypeError(f"axis must be an integer, got {short(axis)}")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis must be an axis of x, which has shape {x.shape}; got {axis}")
     with np.errstate(all="ignore"):
@@ -146,21 +146,21 @@ class TransformerBlock:
     def __init__(self, W_q, W_k, W_v, W_o, ffn=None, n_heads=1, causal=False, placement="pre", norm="rms",
                  gain1=None, bias1=None, gain2=None, bias2=None):
         if placement not in ("pre", "post"):
-            raise ValueError(f"placement must be 'pre' or 'post', got {placement!r}")
+            raise ValueError(f"placement must be 'pre' or 'post', got {short(placement)}")
         if norm not in ("rms", "layer", None):
-            raise ValueError(f"norm must be 'rms', 'layer' or None, got {norm!r}")
+            raise ValueError(f"norm must be 'rms', 'layer' or None, got {short(norm)}")
         self.attention_weights = _attention_weights(W_q, W_k, W_v, W_o, n_heads)
         self.n_heads, self.causal, self.placement, self.norm = n_heads, bool(causal), placement, norm
         self.ffn, self.d_model = ffn, self.attention_weights["W_q"].shape[0]
         if ffn is not None and getattr(ffn, "d_model", None) != self.d_model:
-            raise ValueError(f"ffn must have d_model = {self.d_model} like the attention weights, got {ffn!r}")
+            raise ValueError(f"ffn must have d_model = {self.d_model} like the attention weights, got {short(ffn)}")
         self.norms = {}
         for name, given, start in (("gain1", gain1, 1.0), ("bias1", bias1, 0.0), ("gain2", gain2, 1.0),
                                    ("bias2", bias2, 0.0)):
             used = norm == "layer" or (norm == "rms" and name.startswith("gain"))
             if not used or (name.endswith("2") and ffn is None):
                 if given is not None:
-                    raise ValueError(f"{name} is given, but norm={norm!r} with ffn={ffn!r} has none")
+                    raise ValueError(f"{name} is given, but norm={norm!r} with ffn={short(ffn)} has none")
                 continue
             dtype = self.attention_weights["W_q"].dtype
             value = np.full(self.d_model, start, dtype) if given is None else float_array(name, given)
@@ -194,7 +194,8 @@ class TransformerBlock:
 
     def __repr__(self):
         return (f"TransformerBlock(d_model={self.d_model}, n_heads={self.n_heads}, causal={self.causal}, "
-                f"placement={self.placement!r}, norm={self.norm!r}, ffn={self.ffn!r}, {self.n_parameters:,} parameters)")
+                f"placement={self.placement!r}, norm={self.norm!r}, ffn={self.ffn!r}, "
+                f"{self.n_parameters:,} parameters)")
 
     def __call__(self, x):
         """The whole block, (..., T, d_model) -> (..., T, d_model)."""
@@ -206,15 +207,11 @@ class TransformerBlock:
         stages = self.forward(x)[1]["stages"]
         title = (f"TransformerBlock  {self.placement}-norm ({self.norm})   d_model = {self.d_model}   "
                  f"n_heads = {self.n_heads}   {self.n_parameters:,} parameters")
-        return Trace(title, [("x", "", x, ""), *stages])
+        return Trace(title, [("x", "", x, ""), *stages], maker=self)
 
     def backward(self, trace, dy):
         """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output."""
-        if not isinstance(trace, Trace) or "attention" not in trace:
-            raise TypeError(f"trace must be what this block's trace(x) returned, got {type(trace).__name__}")
-        dy = float_array("dy", dy)
-        if dy.shape != trace.output.shape:
-            raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
+        dy = check_backward(self, trace, dy)
         return self.gradients(self.forward(trace["x"])[1], dy)  # run again: cheaper than keeping everything
 
     # What training uses: a forward pass with a cache, and the backward pass from it.
@@ -299,7 +296,7 @@ def _norm_arguments(x, gain, bias, eps):
         raise ValueError(f"bias must have gain's shape {gain.shape}, got {bias.shape}")
     x = vectors("x", x, gain.size, "d_model")
     if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
-        raise TypeError(f"eps must be a number that is at least 0, got {eps!r}")
+        raise TypeError(f"eps must be a number that is at least 0, got {short(eps)}")
     if not eps >= 0:
         raise ValueError(f"eps must be a number that is at least 0, got {eps}")
     return x, gain, bias, float(eps)
@@ -346,6 +343,11 @@ def _sequence(x, d_model):
     return x
 
 
+def _rows(x, W):
+    """x @ W as one product over all rows, not one for each sequence of a batch."""
+    return (x.reshape(-1, x.shape[-1]) @ W).reshape(*x.shape[:-1], W.shape[1])
+
+
 def _split(x, n_heads):
     """(..., T, d_model) -> (..., n_heads, T, d_head)."""
     return x.reshape(*x.shape[:-1], n_heads, -1).swapaxes(-2, -3)
@@ -359,22 +361,22 @@ def _merge(x):
 
 def _attend(queries, x, weights, n_heads, causal):
     """Attention of `queries`, the last rows of x, over x; and the cache of the backward pass."""
-    q = _split(queries @ weights["W_q"], n_heads)              # (..., n_heads, Tq, d_head)
-    k = _split(x @ weights["W_k"], n_heads)                    # (..., n_heads, T, d_head)
-    v = _split(x @ weights["W_v"], n_heads)                    # (..., n_heads, T, d_head)
+    q = _split(_rows(queries, weights["W_q"]), n_heads)        # (..., n_heads, Tq, d_head)
+    k = _split(_rows(x, weights["W_k"]), n_heads)              # (..., n_heads, T, d_head)
+    v = _split(_rows(x, weights["W_v"]), n_heads)              # (..., n_heads, T, d_head)
     scores = q @ k.swapaxes(-1, -2) / q.dtype.type(np.sqrt(q.shape[-1]))  # (..., n_heads, Tq, T)
     if causal:
         T, Tq = scores.shape[-1], scores.shape[-2]
         scores = np.where(np.tri(Tq, T, T - Tq, dtype=bool), scores, scores.dtype.type(-np.inf))
     p = softmax(scores)                                        # (..., n_heads, Tq, T)
     mixed = _merge(p @ v)                                      # (..., Tq, d_model)
-    return mixed @ weights["W_o"], (queries, x, q, k, v, p, mixed)
+    return _rows(mixed, weights["W_o"]), (queries, x, q, k, v, p, mixed)
 
 
 def _attend_backward(cache, weights, n_heads, dy):
     """Gradients for the queries' rows, for x as keys and values, and for the four matrices."""
     queries, x, q, k, v, p, mixed = cache
-    dmixed = _split(dy @ weights["W_o"].T, n_heads)            # (..., n_heads, Tq, d_head)
+    dmixed = _split(_rows(dy, weights["W_o"].T), n_heads)      # (..., n_heads, Tq, d_head)
     dp = dmixed @ v.swapaxes(-1, -2)                           # (..., n_heads, Tq, T)
     dscores = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.dtype.type(np.sqrt(q.shape[-1]))
     dq = _merge(dscores @ k)                                   # (..., Tq, d_model)
@@ -384,7 +386,7 @@ def _attend_backward(cache, weights, n_heads, dy):
     def outer(a, b):
         return a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1])
     grads = {"W_q": outer(queries, dq), "W_k": outer(x, dk), "W_v": outer(x, dv), "W_o": outer(mixed, dy)}
-    return dq @ weights["W_q"].T, dk @ weights["W_k"].T + dv @ weights["W_v"].T, grads
+    return _rows(dq, weights["W_q"].T), _rows(dk, weights["W_k"].T) + _rows(dv, weights["W_v"].T), grads
 
 
 def _add_to_last(dx, d, last_only):

@@ -64,17 +64,6 @@ class _FFN:
         """act(h), each number alone: shape (..., d_ff) unchanged."""
         return ACTIVATIONS[self.activation].function(vectors("h", h, self.d_ff, "d_ff"))
 
-    def _check_backward(self, trace, dy):
-        """dy as an array, once the trace is known to be of this FFN and dy to fit its output."""
-        if not isinstance(trace, Trace):
-            raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
-        if trace.maker is not self:
-            raise ValueError(f"trace was made by another FFN: {short(trace.maker)}, this one is {short(self)}")
-        dy = float_array("dy", dy)
-        if dy.shape != trace.output.shape:
-            raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
-        return dy
-
 
 class FeedForward(_FFN):
     """The plain FFN, y = act(x W1 + b1) W2 + b2, applied to each token alone.
@@ -168,7 +157,7 @@ class FeedForward(_FFN):
         Returns a dict: "x" and the name of every parameter -> gradient, in the shape of what it
         belongs to. Raises a ValueError or TypeError if trace or dy is not of this FFN's output.
         """
-        dy = self._check_backward(trace, dy)                              # (..., d_model)
+        dy = check_backward(self, trace, dy)                              # (..., d_model)
         with np.errstate(all="ignore"):
             da = dy @ self.W2.T                                           # (..., d_ff)
             dh = da * ACTIVATIONS[self.activation].derivative(trace["lift"])  # (..., d_ff)
@@ -287,7 +276,7 @@ class GatedFeedForward(_FFN):
 
     def backward(self, trace, dy):
         """Gradients of a loss, as `FeedForward.backward` gives them."""
-        dy = self._check_backward(trace, dy)                     # (..., d_model)
+        dy = check_backward(self, trace, dy)                     # (..., d_model)
         with np.errstate(all="ignore"):
             dp = dy @ self.W_down.T                              # (..., d_ff)
             du = dp * trace["activate"]                          # (..., d_ff)
@@ -345,6 +334,18 @@ def dropout(x, rate, rng):
     keep = rng.random(x.shape) >= rate
     with np.errstate(all="ignore"):
         return np.where(keep, x / (1 - rate), 0).astype(x.dtype)
+
+
+def check_backward(layer, trace, dy):
+    """dy as an array, once the trace is known to be of this layer and dy to fit its output."""
+    if not isinstance(trace, Trace):
+        raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
+    if trace.maker is not layer:
+        raise ValueError(f"trace was made by another FFN: {short(trace.maker)}, this one is {short(layer)}")
+    dy = float_array("dy", dy)
+    if dy.shape != trace.output.shape:
+        raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
+    return dy
 
 
 def _affine(x, W, b):

@@ -5,7 +5,7 @@ import numpy as np
 
 from ._validate import float_array, positive_int, vectors
 from .block import softmax
-from .ffn import FeedForward, GatedFeedForward
+from .ffn import FeedForward, GatedFeedForward, check_backward
 from .trace import Trace
 
 
@@ -121,7 +121,7 @@ class MixtureOfExperts:
         rows = x.reshape(-1, self.d_model)                             # (n_tokens, d_model)
         y = np.zeros(rows.shape, np.result_type(x, *self.parameters().values()))
         for e, expert in enumerate(self.experts):
-            tokens, slots = np.nonzero(route.choices.reshape(-1, self.top_k) == e)  # who chose expert e, as which choice
+            tokens, slots = np.nonzero(route.choices.reshape(-1, self.top_k) == e)  # who chose e, as which choice
             weights = route.weights.reshape(-1, self.top_k)[tokens, slots]          # (n_chosen,)
             y[tokens] += weights[:, None] * expert(rows[tokens])                    # (n_chosen, d_model)
         if self.shared is not None:
@@ -132,8 +132,9 @@ class MixtureOfExperts:
             ("x", "", x, ""), ("probabilities", "x", route.probabilities, "softmax(x @ W_router)"),
             ("choices", "probabilities", route.choices, f"the {self.top_k} largest"),
             ("weights", "choices", route.weights, "their probabilities" + ", renormalised" * self.renormalize),
-            ("output", "x", y.reshape(x.shape), "sum of weight * expert(x)" + " + shared(x)" * (self.shared is not None)),
-        ])
+            ("output", "x", y.reshape(x.shape),
+             "sum of weight * expert(x)" + " + shared(x)" * (self.shared is not None)),
+        ], maker=self)
 
     def backward(self, trace, dy, dprobabilities=None):
         """Gradients for the input ("x") and every parameter, router included.
@@ -141,11 +142,12 @@ class MixtureOfExperts:
         The choice of experts is held fixed. `dprobabilities` (..., n_experts) adds the gradient of a loss
         on the probabilities, such as the balancing loss.
         """
-        if not isinstance(trace, Trace) or "choices" not in trace:
-            raise TypeError(f"trace must be what this layer's trace(x) returned, got {type(trace).__name__}")
-        dy = float_array("dy", dy)
-        if dy.shape != trace.output.shape:
-            raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
+        dy = check_backward(self, trace, dy)
+        if dprobabilities is not None:
+            dprobabilities = float_array("dprobabilities", dprobabilities)
+            if dprobabilities.shape != trace["probabilities"].shape:
+                raise ValueError(f"dprobabilities must have shape {trace['probabilities'].shape}, "
+                                 f"got {dprobabilities.shape}")
         rows, drows = trace["x"].reshape(-1, self.d_model), dy.reshape(-1, self.d_model)  # (n_tokens, d_model)
         p = trace["probabilities"].reshape(-1, self.n_experts)                            # (n_tokens, n_experts)
         choices = trace["choices"].reshape(-1, self.top_k)                                # (n_tokens, top_k)
@@ -169,7 +171,7 @@ class MixtureOfExperts:
             dp = np.zeros_like(p)
             np.put_along_axis(dp, choices, dweights, axis=-1)
             if dprobabilities is not None:
-                dp += float_array("dprobabilities", dprobabilities).reshape(p.shape)
+                dp += dprobabilities.reshape(p.shape)
             dlogits = p * (dp - (dp * p).sum(axis=-1, keepdims=True))                     # (n_tokens, n_experts)
             dx += dlogits @ self.W_router.T
         return {"x": dx.reshape(trace["x"].shape), "W_router": rows.T @ dlogits} | grads

@@ -64,8 +64,9 @@ def cross_entropy(logits, targets):
         raise ValueError(f"targets must be in 0..{logits.shape[1] - 1}, got {targets.min()}..{targets.max()}")
     rows = np.arange(len(targets))
     shifted = logits - logits.max(axis=1, keepdims=True)              # (n, n_classes)
-    log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))      # (n, 1)
-    gradient = np.exp(shifted - log_sum)                              # (n, n_classes) the softmax
+    with np.errstate(under="ignore"):                                 # exp(-1000) = 0 is right
+        log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))  # (n, 1)
+        gradient = np.exp(shifted - log_sum)                          # (n, n_classes) the softmax
     loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
     gradient[rows, targets] -= 1
     return loss, gradient / len(targets)

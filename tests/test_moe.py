@@ -1,0 +1,146 @@
+"""Mixture of experts: slow loops, finite differences for every parameter, the balancing loss, errors."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ffn_numpy as F
+
+D, E = 5, 4
+X = np.random.default_rng(0).normal(size=(2, 3, D))
+
+
+def build(top_k=2, renormalize=True, shared=False, gated=False, seed=0, dtype=np.float64):
+    kind = F.GatedFeedForward if gated else F.FeedForward
+    experts = [kind.random(D, 6, "silu", seed=seed + e, bias=True, dtype=dtype) for e in range(E)]
+    W = np.random.default_rng(seed).normal(size=(D, E)).astype(dtype)
+    always = kind.random(D, 7, seed=9, dtype=dtype) if shared else None
+    return F.MixtureOfExperts(W, experts, top_k, renormalize, always)
+
+
+def slow(moe, token):
+    """One token, the definition step by step."""
+    scores = [sum(token[i] * moe.W_router[i, e] for i in range(D)) for e in range(E)]
+    p = np.exp(scores) / sum(np.exp(scores))
+    chosen = sorted(range(E), key=lambda e: -p[e])[:moe.top_k]
+    total = sum(p[e] for e in chosen) if moe.renormalize else 1
+    y = sum(p[e] / total * moe.experts[e](token) for e in chosen)
+    return y if moe.shared is None else y + moe.shared(token)
+
+
+OPTIONS = [(1, False, False, False), (2, True, True, False), (2, False, False, True), (3, True, False, False),
+           (4, False, True, True), (1, True, True, False)]
+
+
+@pytest.mark.parametrize("top_k, renormalize, shared, gated", OPTIONS)
+def test_forward_is_the_definition_for_every_token(top_k, renormalize, shared, gated):
+    moe = build(top_k, renormalize, shared, gated)
+    y, route = moe(X), moe.route(X)
+    assert route.choices.shape == route.weights.shape == (2, 3, top_k)
+    np.testing.assert_allclose(route.probabilities.sum(axis=-1), 1)
+    for index in np.ndindex(2, 3):
+        np.testing.assert_allclose(y[index], slow(moe, X[index]), rtol=0, atol=1e-13)
+        np.testing.assert_allclose(moe(X[index]), y[index], rtol=0, atol=1e-13)  # a single token
+    if renormalize:
+        np.testing.assert_allclose(route.weights.sum(axis=-1), 1)
+
+
+@pytest.mark.parametrize("top_k, renormalize, shared, gated", OPTIONS)
+def test_every_gradient_is_the_finite_difference(top_k, renormalize, shared, gated):
+    moe, x = build(top_k, renormalize, shared, gated), X.copy()
+    r = np.random.default_rng(1)
+    dy, dp = r.normal(size=x.shape), r.normal(size=(2, 3, E))
+
+    def loss():
+        return float((moe(x) * dy).sum() + (moe.route(x).probabilities * dp).sum())
+    gradients = moe.backward(moe.trace(x), dy, dp)
+    assert set(gradients) == {"x", *moe.parameters()}
+    for name, array in {"x": x, **moe.parameters()}.items():
+        assert gradients[name].shape == array.shape
+        for index in r.choice(array.size, min(array.size, 12), replace=False):
+            place = np.unravel_index(index, array.shape)
+            kept, e = array[place], 1e-5
+            array[place] = kept + e
+            above = loss()
+            array[place] = kept - e
+            numeric = (above - loss()) / (2 * e)
+            array[place] = kept
+            assert gradients[name][place] == pytest.approx(numeric, rel=1e-5, abs=1e-7), name
+
+
+def test_top_1_renormalised_router_gets_exactly_no_gradient():
+    for renormalize, dead in ((True, True), (False, False)):
+        moe = build(1, renormalize)
+        gradient = moe.backward(moe.trace(X), np.ones_like(X))["W_router"]
+        assert (not gradient.any()) is dead
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from([(0,), (4,), (2, 0, 3), (1, 2, 2)]), st.sampled_from(OPTIONS))
+def test_tokens_are_independent_and_inputs_kept(seed, lead, options):
+    moe, x = build(*options, seed=seed), np.random.default_rng(seed).normal(size=(*lead, D))
+    before = x.copy()
+    y = moe(x)
+    assert y.shape == x.shape
+    flat, out = x.reshape(-1, D), y.reshape(-1, D)
+    order = np.random.default_rng(seed).permutation(len(flat))
+    np.testing.assert_allclose(moe(flat[order]), out[order], rtol=0, atol=1e-12)
+    assert moe.backward(moe.trace(x), y)["x"].shape == x.shape
+    np.testing.assert_array_equal(x, before)
+
+
+def test_dtype_counts_and_repr():
+    assert build(dtype=np.float32)(X.astype(np.float32)).dtype == np.float32
+    moe = build(2, shared=True)
+    expert, shared = moe.experts[0].n_parameters, moe.shared.n_parameters
+    assert moe.n_parameters == D * E + E * expert + shared
+    assert moe.n_active_parameters == D * E + 2 * expert + shared and "\n" not in repr(moe)
+
+
+def test_a_mixture_is_an_ffn_for_the_block():
+    block = F.TransformerBlock.random(D, ffn=build())
+    x = X[0]
+    np.testing.assert_allclose(block(x), block.trace(x).output)
+    assert "ffn.W_router" in block.backward(block.trace(x), x)
+
+
+def test_balancing_loss():
+    even = np.full((8, 4), 0.25)
+    assert F.load_balancing_loss(even, np.arange(8)[:, None] % 4) == pytest.approx(1)
+    one = np.zeros((8, 4))
+    one[:, 2] = 1
+    assert F.load_balancing_loss(one, np.full((8, 1), 2)) == pytest.approx(4)
+    p = np.random.default_rng(0).dirichlet(np.ones(3), 50).reshape(5, 10, 3)
+    choices = np.argsort(-p, axis=-1)[..., :2]
+    f = [np.mean(choices == e) for e in range(3)]
+    by_hand = 3 * sum(f[e] * p[..., e].mean() for e in range(3))
+    assert sum(f) == pytest.approx(1) and F.load_balancing_loss(p, choices) == pytest.approx(by_hand)
+
+
+FFNS = [F.FeedForward.random(D) for _ in range(E)]
+W = np.ones((D, E))
+
+
+@pytest.mark.parametrize("call, error, says", [
+    (lambda: F.MixtureOfExperts(np.ones(D), FFNS), ValueError, r"W_router must have shape \(d_model, n_experts\)"),
+    (lambda: F.MixtureOfExperts(None, FFNS), TypeError, "W_router must hold"),
+    (lambda: F.MixtureOfExperts(W, FFNS[:3]), ValueError, "experts must be 4 FFNs, one per column of W_router, got 3"),
+    (lambda: F.MixtureOfExperts(W, 3), TypeError, "experts must be a sequence of FFNs, got int"),
+    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], "x"]), TypeError, r"experts\[3\] must be a FeedForward"),
+    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], F.FeedForward.random(8)]), ValueError, r"experts\[3\] .*d_model = 5"),
+    (lambda: F.MixtureOfExperts(W, FFNS, shared=3), TypeError, "shared must be a FeedForward"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=5), ValueError, "top_k must be at most n_experts = 4, got 5"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=0), ValueError, "top_k must be a positive integer, got 0"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=1.5), TypeError, "top_k must be a positive integer, got 1.5"),
+    (lambda: F.MixtureOfExperts(W, FFNS)(np.ones(4)), ValueError, "x has last dimension 4.*d_model = 5"),
+    (lambda: build().backward(X, X), TypeError, "trace must be what"),
+    (lambda: (m := build()).backward(m.trace(X), X[0]), ValueError, "dy must have the output's shape"),
+    (lambda: (m := build()).backward(m.trace(X), X, X), ValueError, r"dprobabilities must have shape \(2, 3, 4\)"),
+    (lambda: F.load_balancing_loss(W, np.ones((D, 1))), TypeError, "choices must be integers"),
+    (lambda: F.load_balancing_loss(W, np.ones((4, 1), int)), ValueError, "choices must have shape"),
+    (lambda: F.load_balancing_loss(W, np.full((D, 1), 4)), ValueError, r"choices must be in 0..3, got 4..4"),
+    (lambda: F.load_balancing_loss(W[:0], np.ones((0, 1), int)), ValueError, "at least one choice"),
+])
+def test_bad_input(call, error, says):
+    with pytest.raises(error, match=says):
+        call()
