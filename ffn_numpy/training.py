@@ -258,7 +258,9 @@ class FFNModel:
         """The loss and the gradients of every parameter."""
         trace = self.ffn.trace(x)
         value, dout = self._loss(trace.output @ self.U, targets)
-        return value, {"U": trace.output.T @ dout} | self.ffn.backward(trace, dout @ self.U.T)
+        gradients = self.ffn.backward(trace, dout @ self.U.T)
+        del gradients["x"]  # the inputs are not trained
+        return value, {"U": trace.output.T @ dout} | gradients
 
 
 # ---------------------------------------------------------------- tasks

@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from finite_differences import assert_gradients
 
 from ffn_numpy import TransformerBlock
 from ffn_numpy import training as T
@@ -62,17 +63,7 @@ def test_gradients_of_the_token_model(options):
     model = T.TokenModel.random(9, 4, d_model=6, d_ff=12, seed=3, **options)
     tokens, targets = T.starred_digits(5, np.random.default_rng(1), modulus=4)
     value, gradients = model.loss(tokens, targets)
-    assert set(gradients) == set(model.parameters())
-    for name, p in model.parameters().items():
-        for index in R.choice(p.size, min(p.size, 6), replace=False):
-            place = np.unravel_index(index, p.shape)
-            kept, e = p[place], 1e-5
-            p[place] = kept + e
-            above = model.loss(tokens, targets)[0]
-            p[place] = kept - e
-            numeric = (above - model.loss(tokens, targets)[0]) / (2 * e)
-            p[place] = kept
-            assert gradients[name][place] == pytest.approx(numeric, rel=1e-5, abs=1e-8), name
+    assert_gradients(model.parameters(), lambda: model.loss(tokens, targets)[0], gradients, at_most=6)
     logits = model(tokens)
     assert logits.shape == (5, 4) and value == pytest.approx(T.cross_entropy(logits, targets)[0])
     np.testing.assert_allclose(model.attention_weights(tokens).sum(axis=-1), 1)
@@ -82,16 +73,7 @@ def test_gradients_of_the_token_model(options):
 def test_gradients_of_the_ffn_model(kind, bias, loss):
     model = T.FFNModel.random(kind, 4, 9, 3, seed=2, bias=bias, loss=loss)
     x, targets = R.normal(size=(6, 4)), R.normal(size=(6, 3)) if loss is T.mean_squared_error else R.integers(0, 3, 6)
-    _, gradients = model.loss(x, targets)
-    for name, p in model.parameters().items():
-        for place in np.ndindex(p.shape):
-            kept, e = p[place], 1e-6
-            p[place] = kept + e
-            above = model.loss(x, targets)[0]
-            p[place] = kept - e
-            numeric = (above - model.loss(x, targets)[0]) / (2 * e)
-            p[place] = kept
-            assert gradients[name][place] == pytest.approx(numeric, rel=1e-4, abs=1e-7), name
+    assert_gradients(model.parameters(), lambda: model.loss(x, targets)[0], model.loss(x, targets)[1])
 
 
 def test_tasks():
