@@ -110,7 +110,7 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     gaps = [0, *[gap] * (len(widths) - 1)]
     if two_lanes:
         gaps[-1] *= 1.25
-        gaps[1] *= 2  # room for what the two steep arrows say
+        gaps[1] *= 2 if countable else 2.7  # room for what the two steep arrows say
     lane_height = 0.95 * tallest + 0.02 * sum(widths) if countable else 0.85 * tallest
     boxes = {}  # name -> left, middle, right: where arrows start and end
     for name, (rows, columns) in sizes.items():
