@@ -8,7 +8,7 @@ import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 LESSONS = [p for p in NOTEBOOKS if p.stem != "00_ready"]
-LOCAL = re.compile(r"/root/|/home/|/tmp/|/work/|/Users/|[A-Z]:\\\\|site-packages|\b0x[0-9a-f]{6,}|<[\w.]+ object at")
+LOCAL = re.compile(r"/root/|/home/|/tmp/|/Users/|[A-Z]:\\\\|site-packages|\b0x[0-9a-f]{6,}|<[\w.]+ object at")
 
 
 def by_name(paths):
