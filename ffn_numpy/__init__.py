@@ -7,13 +7,12 @@
     (7, 8)
 
 `ffn.trace(x)` prints every shape. The lessons that explain it all are in `notebooks/`.
-`ffn_numpy.plots` draws; it is imported by itself, because it needs matplotlib.
+`ffn_numpy.plots` draws and `ffn_numpy.training` trains; both are imported by themselves.
 """
+from importlib import import_module
+
 from .activations import ACTIVATIONS, Activation, gelu, identity, quick_gelu, relu, sigmoid, silu
-from .block import TransformerBlock, attention, layer_norm, rms_norm, softmax
 from .ffn import FeedForward, GatedFeedForward, dropout
-from .moe import MixtureOfExperts, Route, load_balancing_loss
-from .pretrained import RealLayer, decode_q4_1, from_state_dict, layer_stats, load, read_safetensors
 from .sizing import (
     attention_flops,
     attention_parameters,
@@ -28,10 +27,28 @@ from .trace import Trace
 
 __version__ = "0.1.0"
 
+# Imported when first used, so that `import ffn_numpy` costs little more than `import numpy`.
+_LATER = {
+    "block": ("TransformerBlock", "attention", "layer_norm", "rms_norm", "softmax"),
+    "moe": ("MixtureOfExperts", "Route", "load_balancing_loss"),
+    "pretrained": ("RealLayer", "decode_q4_1", "from_state_dict", "layer_stats", "load", "read_safetensors"),
+}
+
+
+def __getattr__(name):
+    for module, names in _LATER.items():
+        if name == module or name in names:
+            loaded = import_module(f".{module}", __name__)
+            return loaded if name == module else getattr(loaded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
-    "ACTIVATIONS", "Activation", "FeedForward", "GatedFeedForward", "MixtureOfExperts", "RealLayer", "Route", "Trace",
-    "TransformerBlock", "attention", "attention_flops", "attention_parameters", "decode_q4_1", "dropout", "ffn_flops",
-    "ffn_parameters", "from_state_dict", "gated_d_ff", "gelu", "identity", "layer_norm", "layer_stats", "llama_d_ff",
-    "load", "load_balancing_loss", "minimind_d_ff", "quick_gelu", "read_safetensors", "relu", "rms_norm", "round_up",
-    "sigmoid", "silu", "softmax",
+    "ACTIVATIONS", "Activation", "FeedForward", "GatedFeedForward", "Trace", "attention_flops", "attention_parameters",
+    "dropout", "ffn_flops", "ffn_parameters", "gated_d_ff", "gelu", "identity", "llama_d_ff", "minimind_d_ff",
+    "quick_gelu", "relu", "round_up", "sigmoid", "silu", *(name for names in _LATER.values() for name in names),
 ]
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -31,3 +33,18 @@ def test_both_commands_make_their_own_environment():
     learn, test = re.findall(r"```bash\n(python3 -m venv .*)\n```", README)
     assert learn.endswith("jupyter lab notebooks/00_ready.ipynb") and test.endswith("python -m pytest")
     assert README.count("py -m venv .venv;") == 2
+
+
+def test_every_public_name_can_be_imported_from_the_package():
+    import ffn_numpy
+    from ffn_numpy import MixtureOfExperts, attention, load  # noqa: F401  imported when first used
+    for name in ffn_numpy.__all__:
+        assert getattr(ffn_numpy, name) is not None and name in dir(ffn_numpy), name
+    assert ffn_numpy.block.softmax is ffn_numpy.softmax
+    with pytest.raises(AttributeError, match="module 'ffn_numpy' has no attribute 'sofmax'"):
+        _ = ffn_numpy.sofmax
+
+
+def test_importing_the_package_leaves_heavy_modules_for_later():
+    code = "import sys, ffn_numpy; sys.exit(any(f'ffn_numpy.{m}' in sys.modules for m in ('pretrained', 'plots')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
