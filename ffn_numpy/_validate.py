@@ -69,6 +69,13 @@ def positive_int(name, value):
     return number
 
 
+def number(name, value, expected):
+    """Return `value` if it is a Python or NumPy number; `expected` completes the message of the TypeError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(f"{name} must be {expected}, got {short(value)}")
+    return value
+
+
 def float_dtype(name, value):
     """Return `value` as a NumPy dtype, one of float16, float32 and float64."""
     try:

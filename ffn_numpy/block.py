@@ -1,8 +1,8 @@
 """Where the FFN sits: softmax, the two norms, attention, and the Transformer block around them."""
 import numpy as np
 
-from ._validate import float_array, positive_int, random_generator, short, vectors
-from .ffn import FeedForward, GatedFeedForward, check_backward
+from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
+from .ffn import FeedForward, GatedFeedForward, check_backward, random_matrix
 from .trace import Trace
 
 
@@ -37,6 +37,11 @@ def softmax(x, axis=-1):
     with np.errstate(all="ignore"):
         e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))  # the largest becomes 0: no overflow
         return e / e.sum(axis=axis, keepdims=True)
+
+
+def softmax_backward(p, dp):
+    """Gradient at the input of p = softmax(...) over the last dimension, from the gradient dp at p."""
+    return p * (dp - (dp * p).sum(axis=-1, keepdims=True))
 
 
 def layer_norm(x, gain, bias, eps=1e-5):
@@ -176,7 +181,8 @@ class TransformerBlock:
         ffn is an FFN object, None, "swiglu" (a GatedFeedForward) or an activation's name (a FeedForward).
         """
         d_model, rng = positive_int("d_model", d_model), random_generator("seed", seed)
-        weights = [(rng.standard_normal((d_model, d_model)) / np.sqrt(d_model)).astype(dtype) for _ in range(4)]
+        dtype = float_dtype("dtype", dtype)
+        weights = [random_matrix(rng, d_model, d_model, dtype) for _ in range(4)]  # (d_model, d_model) each
         if isinstance(ffn, str):
             ffn = (GatedFeedForward.random(d_model, seed=rng, dtype=dtype) if ffn == "swiglu"
                    else FeedForward.random(d_model, activation=ffn, seed=rng, dtype=dtype))
@@ -295,9 +301,7 @@ def _norm_arguments(x, gain, bias, eps):
     if bias is not None and bias.shape != gain.shape:
         raise ValueError(f"bias must have gain's shape {gain.shape}, got {bias.shape}")
     x = vectors("x", x, gain.size, "d_model")
-    if isinstance(eps, bool) or not isinstance(eps, (int, float, np.integer, np.floating)):
-        raise TypeError(f"eps must be a number that is at least 0, got {short(eps)}")
-    if not eps >= 0:
+    if not number("eps", eps, "a number that is at least 0") >= 0:
         raise ValueError(f"eps must be a number that is at least 0, got {eps}")
     return x, gain, bias, float(eps)
 
@@ -378,7 +382,7 @@ def _attend_backward(cache, weights, n_heads, dy):
     queries, x, q, k, v, p, mixed = cache
     dmixed = _split(_rows(dy, weights["W_o"].T), n_heads)      # (..., n_heads, Tq, d_head)
     dp = dmixed @ v.swapaxes(-1, -2)                           # (..., n_heads, Tq, T)
-    dscores = p * (dp - (dp * p).sum(axis=-1, keepdims=True)) / q.dtype.type(np.sqrt(q.shape[-1]))
+    dscores = softmax_backward(p, dp) / q.dtype.type(np.sqrt(q.shape[-1]))
     dq = _merge(dscores @ k)                                   # (..., Tq, d_model)
     dk = _merge(dscores.swapaxes(-1, -2) @ q)                  # (..., T, d_model)
     dv = _merge(p.swapaxes(-1, -2) @ dmixed)                   # (..., T, d_model)

@@ -4,7 +4,7 @@ Row-vector convention: each token is a row, weights are stored (in, out), a laye
 """
 import numpy as np
 
-from ._validate import float_array, float_dtype, positive_int, random_generator, short, vectors
+from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
@@ -120,8 +120,8 @@ class FeedForward(_FFN):
         d_model = positive_int("d_model", d_model)
         d_ff = 4 * d_model if d_ff is None else positive_int("d_ff", d_ff)
         rng, dtype = random_generator("seed", seed), float_dtype("dtype", dtype)
-        W1 = _normal(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
-        W2 = _normal(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
+        W1 = random_matrix(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
+        W2 = random_matrix(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
         b1 = np.zeros(d_ff, dtype) if bias else None     # (d_ff,)
         b2 = np.zeros(d_model, dtype) if bias else None  # (d_model,)
         return cls(W1, b1, W2, b2, activation)
@@ -227,9 +227,9 @@ class GatedFeedForward(_FFN):
         d_model = positive_int("d_model", d_model)
         d_ff = gated_d_ff(d_model) if d_ff is None else positive_int("d_ff", d_ff)
         rng, dtype = random_generator("seed", seed), float_dtype("dtype", dtype)
-        W_gate = _normal(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
-        W_up = _normal(rng, d_model, d_ff, dtype)    # (d_model, d_ff)
-        W_down = _normal(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
+        W_gate = random_matrix(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
+        W_up = random_matrix(rng, d_model, d_ff, dtype)    # (d_model, d_ff)
+        W_down = random_matrix(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
         biases = [np.zeros(n, dtype) if bias else None for n in (d_ff, d_ff, d_model)]
         return cls(W_gate, W_up, W_down, *biases, activation)
 
@@ -322,9 +322,7 @@ def dropout(x, rate, rng):
     [2.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 2.0]
     """
     x = float_array("x", x)
-    if isinstance(rate, bool) or not isinstance(rate, (int, float, np.integer, np.floating)):
-        raise TypeError(f"rate must be a number with 0 <= rate < 1, got {short(rate)}")
-    if not 0 <= rate < 1:
+    if not 0 <= number("rate", rate, "a number with 0 <= rate < 1") < 1:
         raise ValueError(f"rate must be a number with 0 <= rate < 1, got {rate}")
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator such as np.random.default_rng(0), "
@@ -370,7 +368,7 @@ def _parameter_gradients(x, dy, **parameters):
     return gradients
 
 
-def _normal(rng, fan_in, fan_out, dtype):
+def random_matrix(rng, fan_in, fan_out, dtype=np.float64):
     """N(0, 1 / fan_in) weights, (fan_in, fan_out)."""
     with np.errstate(all="ignore"):  # float16 may underflow
         return (rng.standard_normal((fan_in, fan_out)) / np.sqrt(fan_in)).astype(dtype)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ._validate import float_array, positive_int, vectors
-from .block import softmax
+from .block import softmax, softmax_backward
 from .ffn import FeedForward, GatedFeedForward, check_backward
 from .trace import Trace
 
@@ -172,7 +172,7 @@ class MixtureOfExperts:
             np.put_along_axis(dp, choices, dweights, axis=-1)
             if dprobabilities is not None:
                 dp += dprobabilities.reshape(p.shape)
-            dlogits = p * (dp - (dp * p).sum(axis=-1, keepdims=True))                     # (n_tokens, n_experts)
+            dlogits = softmax_backward(p, dp)                                             # (n_tokens, n_experts)
             dx += dlogits @ self.W_router.T
         return {"x": dx.reshape(trace["x"].shape), "W_router": rows.T @ dlogits} | grads
 

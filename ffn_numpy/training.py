@@ -5,7 +5,7 @@ import numpy as np
 
 from ._validate import float_array, positive_int, random_generator
 from .block import TransformerBlock
-from .ffn import FeedForward, GatedFeedForward
+from .ffn import FeedForward, GatedFeedForward, random_matrix
 
 KINDS = {"linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
          "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"),
@@ -188,7 +188,7 @@ class TokenModel:
             W[:2] *= 0.1
             layer = None if ffn is None else make_ffn(ffn, d_model, d_ff, rng)
             blocks.append(TransformerBlock(*W, layer, n_heads, norm=norm))
-        return cls(E, blocks, rng.standard_normal((d_model, n_classes)) / np.sqrt(d_model))
+        return cls(E, blocks, random_matrix(rng, d_model, n_classes))
 
     def parameters(self):
         """All parameters, name -> array: "E", "U", "0.W_q", ..."""
@@ -244,7 +244,7 @@ class FFNModel:
         """A random FFN of a kind in `KINDS` and a readout N(0, 1 / d_model)."""
         rng = random_generator("seed", seed)
         ffn = make_ffn(kind, d_model, d_ff, rng, bias)
-        return cls(ffn, rng.standard_normal((d_model, n_outputs)) / np.sqrt(d_model), loss)
+        return cls(ffn, random_matrix(rng, d_model, n_outputs), loss)
 
     def parameters(self):
         """All parameters, name -> array."""
