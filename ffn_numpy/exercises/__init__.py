@@ -1,0 +1,89 @@
+"""The exercises of the course: what each asks for, and the mistakes that its check recognises.
+
+One file per lesson, `lesson01.py` to `lesson11.py`. Each holds `EXERCISES`, a dict from a number such
+as "1.2" to an `Exercise`. `ffn_numpy.check` runs them; nothing here looks at a student's answer.
+"""
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple
+
+import numpy as np
+
+N_LESSONS = 11
+ANY = ((5,), (2, 3), (), (4,), (6,), (3, 1, 2))   # leading dimensions: sentence, batch, one token, ...
+ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
+
+
+class Case(NamedTuple):
+    """One random trial: x has shape (*lead, d); f is d_ff, equal to d in trial 3."""
+
+    i: int
+    lead: tuple
+    d: int
+    f: int
+    dtype: type
+    rng: np.random.Generator
+
+    def normal(self, *shape, scale=1.0):
+        """Random numbers of that shape."""
+        return scale * self.rng.normal(size=shape)
+
+    def x(self, scale=1.0):
+        """Tokens of shape (*lead, d)."""
+        return self.normal(*self.lead, self.d, scale=scale)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """What an exercise asks for.
+
+    Attributes
+    ----------
+    stars : 1 (fill a line), 2 (write the function) or 3 (find and fix the bug)
+    call : how the check calls the answer, for messages: "lift(x, W1, b1)"
+    right : the function that is asked for
+    inputs : Case -> the arguments of one call, in float64; floating arrays are then cast to the case's dtype
+    mistakes : message -> a function that makes this mistake
+    leads : six leading shapes to try
+    returns : names of the results, if there are several
+    may_change_inputs : True where an answer has to call a layer that changes its input
+    """
+
+    stars: int
+    call: str
+    right: Callable
+    inputs: Callable
+    mistakes: dict
+    leads: tuple = ANY
+    returns: tuple = ()
+    may_change_inputs: bool = False
+
+    def cases(self, seed):
+        """Six random trials: four in float64 (the fourth with d == f), two in float32."""
+        rng = np.random.default_rng(seed)
+        for i, lead in enumerate(self.leads):
+            d = int(rng.integers(2, 7))
+            f = d if i == 3 else d + int(rng.integers(2, 8))
+            yield Case(i, lead, d, f, np.float64 if i < 4 else np.float32, rng)
+
+
+def numbers():
+    """All exercise numbers in the order of the course: ["1.1", "1.2", ...]."""
+    return [name for lesson in range(1, N_LESSONS + 1) for name in _lesson(lesson)]
+
+
+def find(number):
+    """The `Exercise` with this number, or a ValueError that lists the numbers there are."""
+    lesson, _, _ = str(number).partition(".")
+    if lesson.isdecimal() and 1 <= int(lesson) <= N_LESSONS:
+        known = _lesson(int(lesson))
+        if number in known:
+            return known[number]
+    else:
+        known = numbers()
+    raise ValueError(f"exercise must be one of {', '.join(known)}; got {number!r}")
+
+
+def _lesson(n):
+    return import_module(f".lesson{n:02}", __name__).EXERCISES

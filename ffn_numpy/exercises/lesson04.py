@@ -1,0 +1,91 @@
+"""Lesson 04, project down: counting parameters, what each unit writes, the whole FFN, reordered units."""
+import numpy as np
+
+from ..activations import gelu, relu
+from . import ROWS, Exercise
+
+
+def _sizes(c):
+    return c.d, c.f
+
+
+def _write_inputs(c):
+    return c.normal(c.lead[0], c.f), c.normal(c.f, c.d)                         # a, W2
+
+
+def _ffn_inputs(c):
+    return c.x(), c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), c.normal(c.d)
+
+
+def _shuffle_inputs(c):
+    return c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), c.rng.permutation(c.f)
+
+
+EXERCISES = {
+    "4.1": Exercise(
+        1, "count_parameters(d_model, d_ff)", lambda d, f: 2 * d * f + d + f, _sizes, {
+            "The biases are missing: b1 has d_ff numbers, b2 has d_model.": lambda d, f: 2 * d * f,
+            "b2 is missing: it has d_model numbers.": lambda d, f: 2 * d * f + f,
+            "b1 is missing: it has d_ff numbers.": lambda d, f: 2 * d * f + d,
+            "Only W1 and b1 are counted: the way down has parameters too.": lambda d, f: d * f + f,
+            "Both biases are counted with d_ff numbers: b2 has d_model.": lambda d, f: 2 * d * f + 2 * f,
+            "Both biases are counted with d_model numbers: b1 has d_ff.": lambda d, f: 2 * d * f + 2 * d,
+            "One bias for each weight: a bias has one number for each *output* of its matrix.":
+                lambda d, f: 4 * d * f,
+            "W2 is counted as if it were as W1 with its own bias twice: b1 has d_ff numbers, b2 has d_model.":
+                lambda d, f: 2 * (d * f + d + f),
+            "d_ff was taken as 4 d_model: it is an argument of its own.": lambda d, f: 8 * d * d + 5 * d,
+        }),
+    "4.2": Exercise(
+        2, "writes(a, W2)", lambda a, W2: a[:, :, None] * W2, _write_inputs, {
+            "The units are summed already: that is a @ W2. Keep one row for each unit, shape (T, d_ff, d_model).":
+                lambda a, W2: a @ W2,
+            "The last two axes are swapped: (T, d_ff, d_model), unit first.":
+                lambda a, W2: np.swapaxes(a[:, :, None] * W2, 1, 2),
+            "Every unit writes its whole row, whatever its value: multiply row j of W2 by a[t, j].":
+                lambda a, W2: np.ones_like(a)[:, :, None] * W2,
+            "The tokens are summed: keep them apart, shape (T, d_ff, d_model).":
+                lambda a, W2: a.sum(axis=0)[:, None] * W2,
+            "a is spread along the wrong axis: a[:, :, None] lines its numbers up with the rows of W2.":
+                lambda a, W2: a[:, None, :] * W2,
+            "The size of the write, without its direction or sign: the row itself is asked for.":
+                lambda a, W2: np.abs(a[:, :, None] * W2),
+        }, ROWS),
+    "4.3": Exercise(
+        2, "relu_ffn(x, W1, b1, W2, b2)", lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2 + b2, _ffn_inputs, {
+            "There is no activation between the two matrices: relu belongs on x @ W1 + b1.":
+                lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2,
+            "The bias b1 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
+            "The bias b2 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
+            "Both biases are missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2,
+            "The bias b1 comes after the bend: relu(x @ W1 + b1), not relu(x @ W1) + b1.":
+                lambda x, W1, b1, W2, b2: (relu(x @ W1) + b1) @ W2 + b2,
+            "The activation stands at the end: it belongs on the d_ff hidden numbers, before W2.":
+                lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
+            "The output is bent too: no activation after W2.":
+                lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
+            "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
+                lambda x, W1, b1, W2, b2: x + relu(x @ W1 + b1) @ W2 + b2,
+            "That is the GELU FFN: ReLU is asked for.":
+                lambda x, W1, b1, W2, b2: gelu(x @ W1 + b1) @ W2 + b2,
+            "That is only the hidden part: the way down, @ W2 + b2, is missing.":
+                lambda x, W1, b1, W2, b2: relu(x @ W1 + b1),
+        }),
+    "4.4": Exercise(
+        3, "reordered(W1, b1, W2, order)", lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[order]),
+        _shuffle_inputs, {
+            "Still broken: b1 stays behind. Each hidden unit owns a column of W1, a number of b1 and a row of W2.":
+                lambda W1, b1, W2, order: (W1[:, order], b1, W2[order]),
+            "W2 stays behind: unit j reads column j of W1 and writes row j of W2; both must move.":
+                lambda W1, b1, W2, order: (W1[:, order], b1[order], W2),
+            "W2 is reordered by the inverse: new unit i is old unit order[i] in all three arrays.":
+                lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[np.argsort(order)]),
+            "All three are reordered by the inverse: new unit i is old unit order[i].":
+                lambda W1, b1, W2, order: (W1[:, np.argsort(order)], b1[np.argsort(order)], W2[np.argsort(order)]),
+            "The rows of W1 moved: a hidden unit is a *column* of W1, W1[:, order].":
+                lambda W1, b1, W2, order: (W1[order], b1[order], W2[order]),
+            "The columns of W2 moved: a hidden unit is a *row* of W2, W2[order].":
+                lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[:, order]),
+            "Nothing moved.": lambda W1, b1, W2, order: (W1, b1, W2),
+        }, ROWS, ("W1", "b1", "W2")),
+}

@@ -1,0 +1,98 @@
+"""Lesson 06, size and cost: widths, rounding up, FLOPs, parameters of a block with grouped keys and values."""
+from . import Exercise
+
+
+def _width_inputs(c):
+    return (3 * int(c.rng.integers(50, 2000)) + c.i % 3,)                       # 8/3 of it: whole, above, below .5
+
+
+def _multiple_inputs(c):
+    m = (64, 256, 1024, 96, 128, 4096)[c.i]
+    rest = (m // 4, 3 * m // 4, 0)[c.i % 3]                                     # below, above the middle, exact
+    return m * int(c.rng.integers(2, 20)) + rest, m
+
+
+def _flops_inputs(c):
+    return int(c.rng.integers(2, 2000)), int(c.rng.integers(8, 1000))           # T, d_model
+
+
+def _block_inputs(c):
+    n_kv_heads = int(c.rng.integers(1, 5))
+    n_heads = n_kv_heads * int(c.rng.integers(2, 5))
+    d_model = n_heads * 8 * c.d
+    return d_model, 3 * d_model + c.f, n_heads, n_kv_heads
+
+
+def _block(d, f, q=1.0, k=1.0, v=1.0, o=1.0, matrices=3):
+    return round((q + k + v + o) * d * d + matrices * d * f)
+
+
+EXERCISES = {
+    "6.1": Exercise(
+        1, "gated_width(d_model)", lambda d: 8 * d // 3, _width_inputs, {
+            "8 // 3 is 2: multiply first, then divide, 8 * d_model // 3.": lambda d: 8 // 3 * d,
+            "That is 2/3 of d_model: the plain width is 4 d_model, and 2/3 of it is 8/3 d_model.": lambda d: 2 * d // 3,
+            "Rounded up: here it is rounded down, int(8 * d_model / 3).": lambda d: -(-8 * d // 3),
+            "Rounded to the nearest: here it is rounded down, int(8 * d_model / 3).": lambda d: round(8 * d / 3),
+            "That is 4 d_model, the plain width: with a third matrix, take 2/3 of it.": lambda d: 4 * d,
+            "4 d_model / 3: a gated FFN has 3 matrices instead of 2, so its width is 2/3 of 4 d_model.":
+                lambda d: 4 * d // 3,
+            "3/8 instead of 8/3.": lambda d: 3 * d // 8,
+            "3/2 instead of 2/3: a third matrix means a smaller width.": lambda d: 6 * d,
+            "Not rounded: a width is a whole number, int(8 * d_model / 3).": lambda d: 8 * d / 3,
+        }),
+    "6.2": Exercise(
+        2, "round_up(n, multiple_of)", lambda n, m: -(-n // m) * m, _multiple_inputs, {
+            "A number that is a multiple already was raised to the next one: it should stay.":
+                lambda n, m: (n // m + 1) * m,
+            "Rounded down: the next multiple *above* is asked for.": lambda n, m: n // m * m,
+            "Rounded to the nearest multiple: always up is asked for.": lambda n, m: (n + m // 2) // m * m,
+            "The number of multiples came back: multiply it by multiple_of.": lambda n, m: -(-n // m),
+            "The remainder n % multiple_of was added: the distance to the next multiple is multiple_of - n % "
+            "multiple_of.":
+                lambda n, m: n + n % m,
+            "multiple_of is not used: 64 is only one of the rules.": lambda n, m: -(-n // 64) * 64,
+            "multiple_of is not used: 256 is only one of the rules.": lambda n, m: -(-n // 256) * 256,
+        }),
+    "6.3": Exercise(
+        2, "attention_flops(T, d_model)", lambda T, d: 8 * T * d * d + 4 * T * T * d, _flops_inputs, {
+            "Half of it: one multiply-add counts as 2 FLOPs.": lambda T, d: 4 * T * d * d + 2 * T * T * d,
+            "Half of 4 T² d is missing: scores and mixing (weights @ values) cost 2 T² d each. (A causal count halves "
+            "them; here every token looks at all T.)": lambda T, d: 8 * T * d * d + 2 * T * T * d,
+            "The scores and the mixing are missing: 4 T² d more.": lambda T, d: 8 * T * d * d,
+            "The projections are missing: four matrices, 8 T d² more.": lambda T, d: 4 * T * T * d,
+            "The output projection is missing: there are four matrices, q, k, v and o.":
+                lambda T, d: 6 * T * d * d + 4 * T * T * d,
+            "The projections are counted for one token: multiply them by T.": lambda T, d: 8 * d * d + 4 * T * T * d,
+            "Scores and mixing are counted for one token: each of the T tokens does it, T² in all.":
+                lambda T, d: 8 * T * d * d + 4 * T * d,
+            "That is the parameter count, 4 d²: computation grows with T.": lambda T, d: 4 * d * d,
+            "Scores and mixing have the roles of T and d_model swapped: 4 T² d, not 4 T d².":
+                lambda T, d: 8 * T * d * d + 4 * T * d * d,
+        }),
+    "6.4": Exercise(
+        3, "repaired_block_parameters(d_model, d_ff, n_heads, n_kv_heads)",
+        lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h), _block_inputs, {
+            "Still broken twice: W_k and W_v are smaller, d_model * d_model * n_kv_heads / n_heads each, and a gated "
+            "FFN "
+            "has three matrices.": lambda d, f, h, kv: _block(d, f, matrices=2),
+            "The attention is right now; the gated FFN has three matrices: gate, up, down.":
+                lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h, matrices=2),
+            "The FFN is right now; W_k and W_v have only n_kv_heads heads: d_model * d_model * n_kv_heads / n_heads "
+            "each.":
+                lambda d, f, h, kv: _block(d, f),
+            "Only W_k is smaller in your count: W_v has n_kv_heads heads as well.":
+                lambda d, f, h, kv: _block(d, f, k=kv / h),
+            "All four attention matrices are made smaller: W_q and W_o keep all heads.":
+                lambda d, f, h, kv: _block(d, f, kv / h, kv / h, kv / h, kv / h),
+            "W_q is made smaller too: it keeps all heads, as W_o does.":
+                lambda d, f, h, kv: _block(d, f, kv / h, kv / h, kv / h),
+            "The ratio is upside down: n_kv_heads / n_heads is smaller than 1.":
+                lambda d, f, h, kv: _block(d, f, k=h / kv, v=h / kv),
+            "One matrix for keys and values together: there are two, W_k and W_v.":
+                lambda d, f, h, kv: _block(d, f, k=kv / h, v=0),
+            "W_k and W_v are counted with one head: they have n_kv_heads.":
+                lambda d, f, h, kv: _block(d, f, k=1 / h, v=1 / h),
+            "The output matrix W_o is missing.": lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h, o=0),
+        }),
+}

@@ -1,0 +1,133 @@
+"""Lesson 09, train it: the slope through ReLU, a matrix product backwards, slopes measured, SwiGLU backwards."""
+import numpy as np
+
+from ..activations import ACTIVATIONS, sigmoid, silu
+from . import ROWS, Exercise
+
+silu_slope = ACTIVATIONS["silu"].derivative
+
+
+def _slope_inputs(c):
+    return c.normal(*c.lead, c.f), c.normal(*c.lead, c.f)                       # dy, h
+
+
+def _product_inputs(c):
+    return c.normal(c.lead[0], c.d), c.normal(c.d, c.f), c.normal(c.lead[0], c.f)  # x, W, dy
+
+
+def _measure_inputs(c):
+    a = 1 + c.rng.random(c.d)
+    f = lambda w: float((a[:w.size] * w.ravel() ** 3).sum() + w.ravel()[0] * w.ravel()[-1])  # noqa: E731
+    return f, c.normal(c.d), 1e-2                                               # f, w, step
+
+
+def _gate_inputs(c):
+    return tuple(c.normal(*c.lead, c.f) for _ in range(3))                      # dp, gate, up
+
+
+def _slopes(f, w, step, ahead=1.0, back=1.0, scale=None):
+    result = np.zeros(w.shape)
+    for i in np.ndindex(w.shape):
+        plus, minus = w.copy(), w.copy()
+        plus[i] += ahead * step
+        minus[i] -= back * step
+        result[i] = (f(plus) - f(minus)) / ((ahead + back) * step if scale is None else scale * step)
+    return result
+
+
+EXERCISES = {
+    "9.1": Exercise(
+        1, "relu_backward(dy, h)", lambda dy, h: dy * (h > 0), _slope_inputs, {
+            "That is dy * h: the slope of ReLU is 1 or 0, not h.": lambda dy, h: dy * h,
+            "That is dy * relu(h): the slope of ReLU is 1 where h > 0, not its value.":
+                lambda dy, h: dy * np.maximum(h, 0),
+            "dy was cut where dy is negative: what counts is where *h* is positive.": lambda dy, h: np.maximum(dy, 0),
+            "The wrong side: the gradient passes where h > 0.": lambda dy, h: dy * (h < 0),
+            "That is the slope alone, 1 or 0: multiply it by dy.": lambda dy, h: (h > 0).astype(h.dtype),
+            "True and False came back: multiply by dy.": lambda dy, h: h > 0,
+            "The whole gradient passes: where h is negative it should be 0.": lambda dy, h: dy,
+            "The comparison picked numbers out, so the shape is lost: multiply dy by (h > 0).":
+                lambda dy, h: dy[h > 0],
+            "That is relu(dy * h).": lambda dy, h: np.maximum(dy * h, 0),
+            "That is h where dy > 0, the arguments are swapped: dy * (h > 0).": lambda dy, h: h * (dy > 0),
+        }),
+    "9.2": Exercise(
+        2, "linear_backward(x, W, dy)", lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum(axis=0)), _product_inputs, {
+            "dx and dW are right; db is a mean: every token adds its dy to the bias's gradient, so take the sum.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.mean(axis=0)),
+            "dx and db are right; dW is transposed: it has the shape of W, so x.T @ dy.":
+                lambda x, W, dy: (dy @ W.T, dy.T @ x, dy.sum(axis=0)),
+            "dW and db are right; dx uses W as it is: dy @ W.T. (dy @ W runs only if d_ff = d_model.)":
+                lambda x, W, dy: (dy @ W, x.T @ dy, dy.sum(axis=0)),
+            "dW and db are right; dx is transposed: it has the shape of x, so dy @ W.T.":
+                lambda x, W, dy: (W @ dy.T, x.T @ dy, dy.sum(axis=0)),
+            "dx and dW are right; db is dy itself: sum it over the tokens, axis=0.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy),
+            "dx and dW are right; db is summed over the wrong axis: over tokens, axis=0.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum(axis=1)),
+            "dx and dW are right; db is one number: sum over the tokens only, axis=0.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum()),
+            "dx and db are right; dW is divided by the number of tokens: the loss has done that already, if at all.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy / len(x), dy.sum(axis=0)),
+            "dW and db are both divided by the number of tokens: the loss has done that already, if at all.":
+                lambda x, W, dy: (dy @ W.T, x.T @ dy / len(x), dy.mean(axis=0)),
+            "All three are right, but the order is not: return dx, dW, db.":
+                lambda x, W, dy: (x.T @ dy, dy @ W.T, dy.sum(axis=0)),
+            "All three are right, but the order is not: return dx, dW, db. (dW came first, dx last.)":
+                lambda x, W, dy: (x.T @ dy, dy.sum(axis=0), dy @ W.T),
+        }, ROWS, ("dx", "dW", "db")),
+    "9.3": Exercise(
+        2, "slopes(f, w, step)", _slopes, _measure_inputs, {
+            "One-sided, (f(w + step) - f(w)) / step: step to both sides; the error shrinks from step to step².":
+                lambda f, w, step: _slopes(f, w, step, back=0.0),
+            "One-sided, (f(w) - f(w - step)) / step: step to both sides; the error shrinks from step to step².":
+                lambda f, w, step: _slopes(f, w, step, ahead=0.0),
+            "Twice too large: from w - step to w + step it is 2 step.":
+                lambda f, w, step: _slopes(f, w, step, scale=1.0),
+            "The differences are not divided by 2 step.": lambda f, w, step: _slopes(f, w, step) * 2 * step,
+            "The sign is the wrong way round: f(w + step) - f(w - step).": lambda f, w, step: -_slopes(f, w, step),
+            "All numbers of w are moved at once: move one, measure, put it back.":
+                lambda f, w, step: np.full(w.shape, (f(w + step) - f(w - step)) / (2 * step)),
+            "All numbers of w are moved at once, and one slope came back: one for each number is asked for.":
+                lambda f, w, step: (f(w + step) - f(w - step)) / (2 * step),
+            "Numbers that were moved are not put back before the next one is measured.":
+                lambda f, w, step: _slopes_without_restoring(f, w, step),
+            "Multiplied by step / 2 where (2 * step) belongs in brackets: a / 2 * step is (a / 2) * step.":
+                lambda f, w, step: _slopes(f, w, step) * step * step,
+            "The step moves only one side by half: w + step and w - step, both in full.":
+                lambda f, w, step: _slopes(f, w, step / 2) / 2,
+        }),
+    "9.4": Exercise(
+        3, "repaired_backward(dp, gate, up)", lambda dp, g, u: (dp * u * silu_slope(g), dp * silu(g)), _gate_inputs, {
+            "Still broken: d_up is right, d_gate lacks the slope of silu at gate.":
+                lambda dp, g, u: (dp * u, dp * silu(g)),
+            "The results are swapped: return d_gate, d_up.":
+                lambda dp, g, u: (dp * silu(g), dp * u * silu_slope(g)),
+            "d_up is right; d_gate has silu(gate) where silu's *slope* belongs.":
+                lambda dp, g, u: (dp * u * silu(g), dp * silu(g)),
+            "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: s (1 + gate (1 - s)) with s = sigmoid(gate).":
+                lambda dp, g, u: (dp * u * sigmoid(g), dp * silu(g)),
+            "d_up is right; d_gate has the slope of the sigmoid, s (1 - s): silu's is s (1 + gate (1 - s)).":
+                lambda dp, g, u: (dp * u * sigmoid(g) * (1 - sigmoid(g)), dp * silu(g)),
+            "d_up is right; d_gate has the slope at up: it is taken at gate, where silu was applied.":
+                lambda dp, g, u: (dp * u * silu_slope(u), dp * silu(g)),
+            "d_up is right; d_gate lacks the factor up.":
+                lambda dp, g, u: (dp * silu_slope(g), dp * silu(g)),
+            "d_gate is right; d_up should be dp * silu(gate), not dp * gate.":
+                lambda dp, g, u: (dp * u * silu_slope(g), dp * g),
+            "d_gate is right; d_up has silu's slope: up is only multiplied, so its gradient is dp * silu(gate).":
+                lambda dp, g, u: (dp * u * silu_slope(g), dp * silu_slope(g)),
+            "d_gate is right; d_up lacks dp.": lambda dp, g, u: (dp * u * silu_slope(g), silu(g)),
+            "dp is missing in both.": lambda dp, g, u: (u * silu_slope(g), silu(g)),
+        }, returns=("d_gate", "d_up")),
+}
+
+
+def _slopes_without_restoring(f, w, step):
+    w, result = w.copy(), np.zeros(w.shape)
+    for i in np.ndindex(w.shape):
+        w[i] += step
+        plus = f(w)
+        w[i] -= 2 * step
+        result[i] = (plus - f(w)) / (2 * step)
+    return result

@@ -1,0 +1,162 @@
+"""Lesson 11, bug clinic: tests that find sick layers, and one patient with three diseases."""
+import math
+
+import numpy as np
+
+from ..activations import silu
+from . import ROWS, Exercise
+
+# Layers that the checks of 11.1 to 11.3 must tell apart, healthy and sick; W is (d, d).
+
+
+def _plain(W):
+    return lambda x: np.maximum(x @ W.astype(x.dtype), 0)
+
+
+def _creeping(W):
+    return lambda x: np.maximum(x @ W.astype(x.dtype), 0) * np.ones(W.shape[1])  # float64 whatever comes in
+
+
+def _narrowing(W):
+    return lambda x: np.maximum(x @ W.astype(x.dtype), 0).astype(np.float32)
+
+
+def _exchanging(W):
+    return lambda x: (x @ W.astype(x.dtype)).astype(np.float64 if x.dtype == np.float32 else np.float32)
+
+
+def _looking_back(W):
+    return lambda x: np.cumsum(x @ W.astype(x.dtype), axis=0)                   # token t sees 0 .. t
+
+
+def _looking_ahead(W):
+    return lambda x: np.cumsum((x @ W.astype(x.dtype))[::-1], axis=0)[::-1]     # token t sees t .. end
+
+
+def _first_to_last(W):
+    def layer(x):
+        y = x @ W.astype(x.dtype)                                               # (T, d)
+        y[-1] += y[0]                                                           # only the last token sees another
+        return y
+    return layer
+
+
+def _in_place(W):
+    def layer(x):
+        np.maximum(x, 0, out=x)                                                 # the second call gives the same
+        return x @ W.astype(x.dtype)
+    return layer
+
+
+def _in_place_last(W):
+    def layer(x):
+        x[-1] *= 2
+        return x @ W.astype(x.dtype)
+    return layer
+
+
+def _trials(*makers):
+    """Inputs that go through the given layers in turn, one after the other."""
+    def inputs(c):
+        return makers[c.i % len(makers)](c.normal(c.d, c.d)), c.normal(3 + c.lead[0], c.d)          # layer, x
+    return inputs
+
+
+def _keeps_dtype(layer, x):
+    return all(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64))
+
+
+def _influence(layer, x):
+    """(T, T) True where token j of the output changes with token i of the input."""
+    y = layer(x)
+    rows = []
+    for i in range(len(x)):
+        nudged = x.copy()
+        nudged[i] += 1
+        rows.append(np.any(layer(nudged) != y, axis=-1))
+    return np.array(rows)
+
+
+def _mixes(layer, x):
+    influence = _influence(layer, x)
+    return bool(np.any(influence & ~np.eye(len(x), dtype=bool)))
+
+
+def _changes_input(layer, x):
+    before = x.copy()
+    layer(x)
+    return not np.array_equal(x, before)
+
+
+def _patient_inputs(c):
+    W_gate = c.normal(c.d, c.f)
+    W_gate[:, 0] *= 2000.0                                                      # gates at which exp overflows
+    W_gate[:, 1] = -W_gate[:, 0]
+    return c.x(), W_gate, c.normal(c.d, c.f), c.normal(c.f, c.d)
+
+
+def _healthy(x, Wg, Wu, Wd):
+    return silu(x @ Wg) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd
+
+
+EXERCISES = {
+    "11.1": Exercise(
+        1, "keeps_dtype(layer, x)", _keeps_dtype, _trials(_plain, _creeping, _narrowing, _exchanging), {
+            "Only the dtype of x as it came is tried: a layer that always returns float64 passes with a float64 x. Try "
+            "float32, too.": lambda layer, x: layer(x).dtype == x.dtype,
+            "Only float32 is tried: a layer that always returns float32 passes.":
+                lambda layer, x: layer(x.astype(np.float32)).dtype == np.float32,
+            "Only float64 is tried: a layer that always returns float64 passes.":
+                lambda layer, x: layer(x.astype(np.float64)).dtype == np.float64,
+            "The wrong way round: True means that the dtype is kept.": lambda layer, x: not _keeps_dtype(layer, x),
+            "It is enough for you that one of the two dtypes is kept: both must be.":
+                lambda layer, x: any(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64)),
+            "Always True: the dtype of the *output* has to be looked at.": lambda layer, x: True,
+            "Always False.": lambda layer, x: False,
+        }, ROWS),
+    "11.2": Exercise(
+        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _looking_back, _looking_ahead,
+                                                    _first_to_last), {
+            "The changed token itself is compared, too: it changes in every layer. Compare the *other* rows.":
+                lambda layer, x: True,
+            "Only the last token is changed: a layer in which tokens look back is not found. Change every token in turn.":
+                lambda layer, x: bool(_influence(layer, x)[-1, :-1].any()),
+            "Only token 0 is changed: a layer in which tokens look ahead is not found. Change every token in turn.":
+                lambda layer, x: bool(_influence(layer, x)[0, 1:].any()),
+            "The wrong way round: True means that tokens are mixed.": lambda layer, x: not _mixes(layer, x),
+            "Never found: after one token has changed, compare the outputs of the others.": lambda layer, x: False,
+            "Only one token in the middle is changed: what the others write is not found. Change every token in turn.":
+                lambda layer, x: bool(_influence(layer, x)[1, [0, *range(2, len(x))]].any()),
+        }, ROWS),
+    "11.3": Exercise(
+        2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_last), {
+            "before = x is the same array under a second name, and changes with it: before = x.copy().":
+                lambda layer, x: False,
+            "The output is compared with the input: compare x *after* the call with a copy from *before*.":
+                lambda layer, x: True,
+            "The wrong way round: True means that the input was changed.":
+                lambda layer, x: not _changes_input(layer, x),
+            "Only the first token is compared: compare all of x.":
+                lambda layer, x: (lambda b: layer(x) is None or not np.array_equal(x[0], b[0]))(x.copy()),
+            "Two calls are compared: that finds a layer that changes its input only if the second result differs. Compare "
+            "x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
+        }, ROWS, may_change_inputs=True),
+    "11.4": Exercise(
+        3, "repaired_patient(x, W_gate, W_up, W_down)", _healthy, _patient_inputs, {
+            "Still swapped: the gate's branch, x @ W_gate, is the activated one.":
+                lambda x, Wg, Wu, Wd: _healthy(x, Wu, Wg, Wd),
+            "The division by sqrt(d_ff) got lost.":
+                lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu) @ Wd,
+            "Divided by sqrt(d_model): the patient divides by the square root of d_ff.":
+                lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu) / math.sqrt(Wu.shape[0]) @ Wd,
+            "The gate is a sigmoid now: SwiGLU's is silu, gate * sigmoid(gate).":
+                lambda x, Wg, Wu, Wd: (0.5 + 0.5 * np.tanh(x @ Wg / 2)) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
+            "No activation is left.":
+                lambda x, Wg, Wu, Wd: (x @ Wg) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
+            "Some results are NaN: exp overflows. 0.5 * gate * (1 + np.tanh(gate / 2)) cannot.":
+                lambda x, Wg, Wu, Wd: (lambda g: g * np.exp(g) / (1 + np.exp(g)))(x @ Wg) * (x @ Wu)
+                / math.sqrt(Wu.shape[1]) @ Wd,
+            "tanh needs gate / 2, not gate: 0.5 * gate * (1 + np.tanh(gate / 2)).":
+                lambda x, Wg, Wu, Wd: 0.5 * (x @ Wg) * (1 + np.tanh(x @ Wg)) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
+        }),
+}
