@@ -106,8 +106,8 @@ def _verdict(exercise, answer, seed):
     problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, trials)
     if problem:
         return CheckFailed, problem
-    dtypes = " float64 and float32," if any(_dtypes(t.inputs) for t in trials) else ""
-    return None, f"right on {len(trials)} random inputs ({dtypes.strip() + ' ' if dtypes else ''}inputs left unchanged)"
+    dtypes = ", in float64 and float32" if any(_dtypes(t.inputs) for t in trials) else ""
+    return None, f"right on {len(trials)} random inputs{dtypes}."
 
 
 def _wrong_arguments(exercise, answer, inputs):

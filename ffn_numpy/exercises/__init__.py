@@ -63,7 +63,7 @@ class Exercise:
         """Six random trials: four in float64 (the fourth with d == f), two in float32."""
         rng = np.random.default_rng(seed)
         for i, lead in enumerate(self.leads):
-            d = int(rng.integers(2, 7))
+            d = int(rng.integers(3, 7))
             f = d if i == 3 else d + int(rng.integers(2, 8))
             yield Case(i, lead, d, f, np.float64 if i < 4 else np.float32, rng)
 

@@ -84,14 +84,16 @@ EXERCISES = {
                 lambda x, g, b, eps: _layer(x, g, b, eps, axis=None),
             "The variance divides by d - 1: layer_norm divides by d (np.var without ddof).":
                 lambda x, g, b, eps: _layer(x, g, b, eps, ddof=1),
-            "Divided by the variance: take its square root.": lambda x, g, b, eps: _layer(x, g, b, eps, root=np.asarray),
+            "Divided by the variance: take its square "
+            "root.": lambda x, g, b, eps: _layer(x, g, b, eps, root=np.asarray),
             "The bias is missing.": lambda x, g, b, eps: _layer(x, g, 0 * b, eps),
             "The gain is missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), b, eps),
             "Gain and bias are both missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), 0 * b, eps),
             "Gain and bias are swapped.": lambda x, g, b, eps: _layer(x, b, g, eps),
             "The bias is added before the gain: gain * normalised + bias.":
                 lambda x, g, b, eps: (_layer(x, np.ones_like(g), b, eps)) * g,
-            "eps is missing: it stands beside the variance, under the root.": lambda x, g, b, eps: _layer(x, g, b, 0 * eps),
+            "eps is missing: it stands beside the variance, under the "
+            "root.": lambda x, g, b, eps: _layer(x, g, b, 0 * eps),
             "eps stands outside the root: sqrt(variance + eps), not sqrt(variance) + eps.":
                 lambda x, g, b, eps: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + eps) * g + b,
         }),

@@ -91,7 +91,8 @@ EXERCISES = {
             "The sign is the wrong way round: log(sum(exp(scores))) minus the target's score.":
                 lambda s, t: -_from_scores(s, t),
             "The sum over examples: the mean is asked for.": lambda s, t: _from_scores(s, t, np.sum),
-            "One number for each example: the mean over them is asked for.": lambda s, t: _from_scores(s, t, np.asarray),
+            "One number for each example: the mean over them is asked "
+            "for.": lambda s, t: _from_scores(s, t, np.asarray),
             "In bits: nats use the natural logarithm.": lambda s, t: _from_scores(s, t) / np.log(2),
             "The normalising part, log(sum(exp(scores))), is missing.": lambda s, t: -_at_targets(s, t).mean(),
             "The loss of the largest score: take that of the target, right or not.":
@@ -99,7 +100,8 @@ EXERCISES = {
         }, ROWS),
     "8.4": Exercise(
         3, "repaired_xor(x)", _two_units, _bits, {
-            "Still broken: it gives 0, -1, -1, -2, no XOR. The second unit must stay silent unless both bits are 1: give it "
+            "Still broken: it gives 0, -1, -1, -2, no XOR. The second unit must stay silent unless both bits are 1: "
+            "give it "
             "a bias of -1.": lambda x: _two_units(x, bias=(0, 0)),
             "For 1, 1 the answer is 1 instead of 0 (that is OR): the second unit must take 2 away there.":
                 lambda x: x.max(axis=-1),

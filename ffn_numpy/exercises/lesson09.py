@@ -105,7 +105,8 @@ EXERCISES = {
                 lambda dp, g, u: (dp * silu(g), dp * u * silu_slope(g)),
             "d_up is right; d_gate has silu(gate) where silu's *slope* belongs.":
                 lambda dp, g, u: (dp * u * silu(g), dp * silu(g)),
-            "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: s (1 + gate (1 - s)) with s = sigmoid(gate).":
+            "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: s (1 + gate (1 - s)) with s = "
+            "sigmoid(gate).":
                 lambda dp, g, u: (dp * u * sigmoid(g), dp * silu(g)),
             "d_up is right; d_gate has the slope of the sigmoid, s (1 - s): silu's is s (1 + gate (1 - s)).":
                 lambda dp, g, u: (dp * u * sigmoid(g) * (1 - sigmoid(g)), dp * silu(g)),

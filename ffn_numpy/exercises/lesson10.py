@@ -91,7 +91,8 @@ EXERCISES = {
         2, "balancing_loss(probabilities, choices)", load_balancing_loss, _balance_inputs, {
             "The factor n_experts is missing: a balanced router should give 1.":
                 lambda p, ch: load_balancing_loss(p, ch) / p.shape[1],
-            "f is divided by the number of tokens: divide by the number of *choices* (choices.size), so that f sums to 1.":
+            "f is divided by the number of tokens: divide by the number of *choices* (choices.size), so that f sums "
+            "to 1.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / len(ch) * p.mean(axis=0)).sum(),
             "f holds counts, not shares: divide by the number of choices.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) * p.mean(axis=0)).sum(),

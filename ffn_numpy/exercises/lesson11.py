@@ -119,7 +119,8 @@ EXERCISES = {
                                                     _first_to_last), {
             "The changed token itself is compared, too: it changes in every layer. Compare the *other* rows.":
                 lambda layer, x: True,
-            "Only the last token is changed: a layer in which tokens look back is not found. Change every token in turn.":
+            "Only the last token is changed: a layer in which tokens look back is not found. Change every token in "
+            "turn.":
                 lambda layer, x: bool(_influence(layer, x)[-1, :-1].any()),
             "Only token 0 is changed: a layer in which tokens look ahead is not found. Change every token in turn.":
                 lambda layer, x: bool(_influence(layer, x)[0, 1:].any()),
@@ -138,7 +139,8 @@ EXERCISES = {
                 lambda layer, x: not _changes_input(layer, x),
             "Only the first token is compared: compare all of x.":
                 lambda layer, x: (lambda b: layer(x) is None or not np.array_equal(x[0], b[0]))(x.copy()),
-            "Two calls are compared: that finds a layer that changes its input only if the second result differs. Compare "
+            "Two calls are compared: that finds a layer that changes its input only if the second result differs. "
+            "Compare "
             "x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
         }, ROWS, may_change_inputs=True),
     "11.4": Exercise(
