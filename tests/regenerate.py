@@ -1,7 +1,8 @@
 """Run the notebooks top to bottom and store their outputs, the same bytes every time.
 
-    python tests/regenerate.py                        every notebook, and the README's picture
+    python tests/regenerate.py                        every lesson and solution, the exercises, the README's picture
     python tests/regenerate.py notebooks/01_lift.ipynb
+    python tests/regenerate.py notebooks/exercises/01_lift.ipynb        made from solutions/01_lift.ipynb (needs nbgrader)
     python tests/regenerate.py --check                write nothing, fail if any byte would change
 
 The bytes are the same with the exact versions of tests/constraints.txt on the same kind of
@@ -45,6 +46,17 @@ def run(path):
     return nbformat.writes(nb) + "\n"
 
 
+def student_version(path):
+    """The solution notebook at `path` as students get it: what `nbgrader generate_assignment` makes of it."""
+    from nbgrader import preprocessors as steps
+
+    nb, resources = nbformat.read(path, as_version=4), {}
+    for step in (steps.LockCells, steps.ClearSolutions, steps.ClearOutput, steps.CheckCellMetadata,
+                 steps.ClearHiddenTests, steps.ClearMarkScheme, steps.ComputeChecksums, steps.CheckCellMetadata):
+        nb, resources = step().preprocess(nb, resources)
+    return nbformat.writes(nb) + "\n"
+
+
 def merge_streams(outputs):
     """Join neighbouring prints: how they arrive in pieces depends on the kernel's timing."""
     merged = []
@@ -81,10 +93,17 @@ def main():
     parser.add_argument("notebooks", nargs="*", type=Path)
     parser.add_argument("--check", action="store_true", help="write nothing, fail if any byte would change")
     options = parser.parse_args()
-    paths = options.notebooks or [*sorted(NOTEBOOKS.glob("*.ipynb")), NOTEBOOKS / "overview.png"]
+    solutions = sorted(NOTEBOOKS.glob("solutions/*.ipynb"))
+    paths = options.notebooks or [*sorted(NOTEBOOKS.glob("*.ipynb")), *solutions,
+                                  *(NOTEBOOKS / "exercises" / s.name for s in solutions), NOTEBOOKS / "overview.png"]
     changed = []
     for path in paths:
-        content = overview() if path.suffix == ".png" else run(path).encode()
+        if path.suffix == ".png":
+            content = overview()
+        elif path.parent.name == "exercises":
+            content = student_version(path.parents[1] / "solutions" / path.name).encode()
+        else:
+            content = run(path).encode()
         if not path.exists() or content != path.read_bytes():
             changed.append(path.name)
             if not options.check:

@@ -48,6 +48,7 @@ class Exercise:
     leads : six leading shapes to try
     returns : names of the results, if there are several
     may_change_inputs : True where an answer has to call a layer that changes its input
+    float64_only : True where float32 would be lost in rounding
     """
 
     stars: int
@@ -58,6 +59,7 @@ class Exercise:
     leads: tuple = ANY
     returns: tuple = ()
     may_change_inputs: bool = False
+    float64_only: bool = False
 
     def cases(self, seed):
         """Six random trials: four in float64 (the fourth with d == f), two in float32."""

@@ -96,7 +96,7 @@ EXERCISES = {
                 lambda f, w, step: _slopes(f, w, step) * step * step,
             "The step moves only one side by half: w + step and w - step, both in full.":
                 lambda f, w, step: _slopes(f, w, step / 2) / 2,
-        }),
+        }, float64_only=True),
     "9.4": Exercise(
         3, "repaired_backward(dp, gate, up)", lambda dp, g, u: (dp * u * silu_slope(g), dp * silu(g)), _gate_inputs, {
             "Still broken: d_up is right, d_gate lacks the slope of silu at gate.":
