@@ -5,7 +5,7 @@
 
 A check calls your function with random inputs of several shapes and dtypes. If the answers are right it
 prints a line with a tick. If not, it compares them with the answers that known mistakes would give
-(`ffn_numpy.exercises`) and names the one that fits; else it says what is right and where the first difference is.
+(`ffn_numpy.exercises`) and names the one that fits; else it says what is right and where the answer differs.
 """
 import contextlib
 import inspect
@@ -18,10 +18,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ._compare import as_array, describe, dtype_message, same, value_text
 from ._validate import random_generator, short
 from .exercises import find
 
 TIME_LIMIT = 10.0  # seconds for one check; an endless loop ends here
+
+# What NumPy and Python say about frequent slips, in words that help.
+PLAIN_WORDS = {
+    "core dimension": "`@` needs the last axis of the left array as long as the second-to-last of the right one.",
+    "not aligned": "the inner sizes of the product do not fit.",
+    "could not be broadcast": "compared from the right, two axes must be equal, or one of them 1.",
+    "truth value of an array": "max, min and if take one number; for arrays use np.maximum, np.where or a comparison.",
+    "only 0-dimensional arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
+    "only length-1 arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
+    "inhomogeneous": "the rows of what became an array have different lengths.",
+    "object too deep": "a flat array is needed: .ravel().",
+}
 
 
 class CheckFailed(AssertionError):
@@ -45,9 +58,29 @@ class _Outcome(NamedTuple):
 
 
 class _Trial(NamedTuple):
+    """The inputs of one call with their names, the right result, and what the answer gave."""
+
+    names: tuple
     inputs: tuple
     right: Any
     got: _Outcome
+
+    @property
+    def single(self):
+        return any(isinstance(a, np.ndarray) and a.dtype == np.float32 for a in self.inputs)
+
+    def gives(self, value):
+        """Is the answer's result this value, up to rounding in the trial's precision?"""
+        return self.got.error is None and same(self.got.value, value, self.single)
+
+    @property
+    def is_right(self):
+        return self.gives(self.right)
+
+    def __str__(self):
+        """The inputs in a message: arrays by their shape, numbers by their value."""
+        return ", ".join(f"{name} {a.shape}" if isinstance(a, np.ndarray) else f"{name} = {short(a)}"
+                         for name, a in zip(self.names, self.inputs) if isinstance(a, (np.ndarray, int, float)))
 
 
 def show_guess(guess):
@@ -75,230 +108,147 @@ def check(number, answer, seed=0):
     """
     exercise = find(number)
     random_generator("seed", seed)
-    failure, message = _verdict(exercise, answer, seed)
     title = f"{number} {exercise.call}"
-    if failure:
-        mark = "○" if failure is NotAttempted else "✗"
-        raise failure(f"{mark} {title}\n  {message}")
-    print(f"✓ {title}: {message}")
+    try:
+        praise = _judge(exercise, answer, seed)
+    except CheckFailed as failure:
+        mark = "○" if isinstance(failure, NotAttempted) else "✗"
+        raise type(failure)(f"{mark} {title}\n  {failure}") from None
+    print(f"✓ {title}: {praise}")
 
 
-def _verdict(exercise, answer, seed):
-    """(the exception's class or None, the message)."""
+def _judge(exercise, answer, seed):
+    """What is right, in words; CheckFailed or NotAttempted with what is wrong."""
+    name, _, rest = exercise.call.partition("(")
     if not callable(answer):
-        name = exercise.call.partition("(")[0]
         came = "None" if answer is None else f"a {type(answer).__name__}"
-        return CheckFailed, f"The check needs your function, got {came}: write {name}, not {name}(...)."
-    trials = []
+        raise CheckFailed(f"The check needs your function, got {came}: write {name}, not {name}(...).")
+    names, calls = tuple(rest.rstrip(")").split(", ")), []
     for case in exercise.cases(seed):
         inputs = tuple(_cast(a, np.float64 if exercise.float64_only else case.dtype) for a in exercise.inputs(case))
-        if not trials and (problem := _wrong_arguments(exercise, answer, inputs)):
-            return CheckFailed, problem
-        trials.append((inputs, exercise.right(*_copy(inputs))))
+        calls.append((inputs, exercise.right(*_copy(inputs))))
+    _check_arguments(exercise, answer, names)
     try:
         with _time_limit(TIME_LIMIT):
-            outcomes = [_attempt(answer, inputs, exercise.call) for inputs, _ in trials]
+            outcomes = [_attempt(answer, inputs, names) for inputs, _ in calls]
     except TimeoutError:
-        return CheckFailed, f"Stopped after {TIME_LIMIT:.0f} s: is there a loop that never ends?"
-    trials = [_Trial(inputs, right, got) for (inputs, right), got in zip(trials, outcomes)]
+        raise CheckFailed(f"Stopped after {TIME_LIMIT:.0f} s: is there a loop that never ends?") from None
+    trials = [_Trial(names, inputs, right, got) for (inputs, right), got in zip(calls, outcomes)]
     if any(isinstance(t.got.error, NotImplementedError) for t in trials):
-        return NotAttempted, "Not attempted yet: replace `raise NotImplementedError()` by your code."
+        raise NotAttempted("Not attempted yet: replace `raise NotImplementedError()` by your code.")
     problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, trials)
     if problem:
-        return CheckFailed, problem
-    dtypes = ", in float64 and float32" if len(set().union(*(_dtypes(t.inputs) for t in trials))) == 2 else ""
-    return None, f"right on {len(trials)} random inputs{dtypes}."
+        raise CheckFailed(problem)
+    dtypes = {a.dtype.name for t in trials for a in t.inputs if isinstance(a, np.ndarray) and a.dtype.kind == "f"}
+    return f"right on {len(trials)} random inputs{', in float64 and float32' if len(dtypes) == 2 else ''}."
 
 
-def _wrong_arguments(exercise, answer, inputs):
+def _check_arguments(exercise, answer, names):
     try:
-        inspect.signature(answer).bind(*inputs)
-    except TypeError:
-        n = len(inspect.signature(answer).parameters)
-        return f"Your function takes {n} argument{'s' * (n != 1)}; the check calls {exercise.call}, with {len(inputs)}."
+        signature = inspect.signature(answer)
     except ValueError:
-        return None  # a built-in such as np.maximum has no signature
-    return None
+        return  # a built-in such as np.maximum has none
+    try:
+        signature.bind(*names)
+    except TypeError:
+        n = len(signature.parameters)
+        raise CheckFailed(f"Your function takes {n} argument{'s' * (n != 1)}; the check calls {exercise.call}, "
+                          f"with {len(names)}.") from None
 
 
-def _attempt(function, inputs, call=""):
+def _attempt(function, inputs, names=()):
     """Call `function` with copies of `inputs`; nothing that happens inside comes out."""
     copies = _copy(inputs)
     try:
-        with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn"):
+        with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn", under="ignore"):
             warnings.simplefilter("always")
             value = function(*copies)
     except (Exception, SystemExit) as error:
         return _Outcome(error=error)
     warned = next((str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)), None)
-    names = [name.strip() for name in call.partition("(")[2].rstrip(")").split(",")]
     changed = next((name for name, a, b in zip(names, inputs, copies) if not _identical(a, b)), None)
     return _Outcome(value, None, warned, changed)
 
 
 def _wrong_values(exercise, answer, trials):
     """The message for an answer whose values are wrong on some trial, or None."""
-    if all(t.got.error is None and _same(t.got.value, t.right) for t in trials):
+    first = next((t for t in trials if not t.is_right), None)
+    if first is None:
         return None
-    if all(t.got.error is None and t.got.value is None for t in trials):
-        return "Your function returned None: is the line with `return` missing?"
-    for message, wrong in exercise.mistakes.items():
-        if _explains(wrong, trials):
-            return f"{message}\n  {_right_already(trials)}".rstrip()
-    failed = [t for t in trials if t.got.error is not None]
-    if failed:
-        return _about_error(answer, failed, trials)
-    wrong = next(t for t in trials if not _same(t.got.value, t.right))
-    return f"{_about_difference(exercise, wrong, trials)}\n  {_right_already(trials)}".rstrip()
+    good = next((t for t in trials if t.is_right), None)
+    if any(t.got.error is None and t.got.value is None for t in trials):
+        where = f" for {first}" if good else ""
+        return f"Your function returned None{where}: is a line with `return` missing?"
+    message = next((message for message, wrong in exercise.known() if _explains(wrong, trials)), None)
+    if message is None and first.got.error is not None:
+        return _about_error(answer, first, good)
+    if message is None and _same_answer_always(trials):
+        return (f"Your function gives the same answer, {value_text(first.got.value)}, for every input. Does it use its "
+                "arguments, or names from other cells?")
+    if message is None:
+        message = describe(first.got.value, first.right, first, exercise.returns)
+        if good:
+            return f"{message}\n  It is right for {good}."
+    return message + ("\n  Right already: it runs, and every shape fits." if all(map(_shape_fits, trials)) else "")
+
+
+def _shape_fits(trial):
+    got, right = as_array(trial.got.value), as_array(trial.right)
+    return trial.got.error is None and got is not None and right is not None and right.ndim and got.shape == right.shape
 
 
 def _explains(mistake, trials):
-    """Does this mistake give the student's answers, and on some trial not the right one?"""
+    """Does this mistake give the student's answers on every trial, and on some trial a wrong one?"""
     telling = False
     for t in trials:
-        if t.got.error is not None:
-            continue
         wrong = _attempt(mistake, t.inputs)
-        if wrong.error is not None or not _same(t.got.value, wrong.value):
+        if t.got.error is not None or wrong.error is not None:
+            if type(t.got.error) is not type(wrong.error):
+                return False
+        elif not t.gives(wrong.value):
             return False
-        telling |= not _same(wrong.value, t.right)
+        else:
+            telling |= not t.is_right
     return telling
 
 
-def _about_error(answer, failed, trials):
-    """An exception inside the answer: what, where, and for which input if others went well."""
-    error = failed[0].got.error
+def _same_answer_always(trials):
+    value = trials[0].got.value
+    return all(t.gives(value) for t in trials) and not all(same(trials[0].right, t.right) for t in trials)
+
+
+def _about_error(answer, trial, good):
+    """An exception inside the answer: for which input, what, and in which line."""
+    error = trial.got.error
     if isinstance(error, RecursionError):
         return "Your function calls itself without end (RecursionError)."
-    lines = [f"Your function stopped with {type(error).__name__}: {short_text(error)}"]
-    where = error.__traceback__
-    file = getattr(getattr(answer, "__code__", None), "co_filename", None)
+    text = " ".join(str(error).split())
+    lines = [f"Right for {good}."] if good else []
+    text = text if len(text) <= 160 else text[:157] + "..."
+    lines.append(f"For {trial} it stopped with {type(error).__name__}: {text}")
+    lines += [f"({plain})" for sign, plain in PLAIN_WORDS.items() if sign in text]
+    file, where, line = getattr(getattr(answer, "__code__", None), "co_filename", None), error.__traceback__, ""
     while where is not None:
         if where.tb_frame.f_code.co_filename == file:
             line = linecache.getline(file, where.tb_lineno).strip()
         where = where.tb_next
-    with contextlib.suppress(UnboundLocalError):
-        lines.append(f"in the line:  {line}")
-    good = [t for t in trials if t.got.error is None and _same(t.got.value, t.right)]
-    shapes = _shapes(failed[0].inputs)
-    lines.append(f"with inputs of shape {shapes}." + (f" It is right for {_shapes(good[0].inputs)}." if good else ""))
-    return "\n  ".join(lines)
-
-
-def _about_difference(exercise, trial, trials):
-    """An answer without a name: shape first, then a factor, then the first number that differs."""
-    got, right = trial.got.value, trial.right
-    if isinstance(right, tuple):
-        if not isinstance(got, (tuple, list)) or len(got) != len(right):
-            return f"Return {len(right)} results: {', '.join(exercise.returns)}. Yours is {_kind(got)}."
-        same = [_same(g, r) for g, r in zip(got, right)]
-        i = same.index(False)
-        good = [name for name, ok in zip(exercise.returns, same) if ok]
-        before = f"{', '.join(good)}: right. " if good else ""
-        return f"{before}{exercise.returns[i]}: {_about_array(got[i], right[i], trial)}"
-    constant = [t.got.value for t in trials]
-    if all(_same(constant[0], c) for c in constant) and not all(_same(trials[0].right, t.right) for t in trials):
-        return (f"Your function gives the same answer, {short(constant[0])}, for every input. Does it use its "
-                "arguments, or names from other cells?")
-    return _about_array(got, right, trial)
-
-
-def _about_array(got, right, trial):
-    a, b = _array(got), np.asarray(right)
-    if a is None:
-        return f"expected {_kind(right)}, yours is {_kind(got)}."
-    if a.shape != b.shape:
-        if a.shape == b.shape[::-1] or (a.ndim == b.ndim > 1 and np.moveaxis(b, -1, -2).shape == a.shape):
-            return f"shape {a.shape} is transposed, expected {b.shape}."
-        if a.size == b.size:
-            return f"shape {a.shape}, expected {b.shape}: an axis too many or too few (keepdims, reshape, indexing?)."
-        return f"shape {a.shape}, expected {b.shape} for inputs of shape {_shapes(trial.inputs)}."
-    if b.dtype.kind == "f" and a.size > 1 and (factor := _factor(a, b)):
-        return f"every number is {factor:.4g} times the right one."
-    if b.ndim == 0:
-        return f"{short(a.item())}, expected {short(b.item())}, for inputs {_brief(trial.inputs)}."
-    differs = ~np.isclose(a, b, rtol=_tolerance(a, b), atol=_tolerance(a, b), equal_nan=True)
-    where = tuple(int(i) for i in np.argwhere(differs)[0])
-    return (f"{differs.sum()} of {differs.size} numbers differ, for inputs of shape {_shapes(trial.inputs)}. "
-            f"The first is at {list(where)}: {_number(a[where])}, expected {_number(b[where])}.")
-
-
-def _right_already(trials):
-    """A last line with what is right although the values are not."""
-    def shape_fits(t):
-        a = _array(t.got.value)
-        return t.got.error is None and a is not None and a.shape == np.shape(t.right)
-
-    if any(isinstance(t.right, tuple) or np.ndim(t.right) == 0 for t in trials):
-        return ""
-    return "Right already: it runs, and every shape fits." if all(map(shape_fits, trials)) else ""
+    return "\n  ".join(lines + [f"in the line:  {line}"] * bool(line))
 
 
 def _wrong_manners(exercise, trials):
-    """Right values with a wrong side: inputs changed, a warning, another dtype."""
+    """Right values, but inputs are changed, a warning is given, or the dtype is another."""
     for t in trials:
         if t.got.changed and not exercise.may_change_inputs:
-            return (f"Right values, but your function changed its input {t.got.changed}: work on a copy, "
-                    "write a = a + b instead of a += b.")
+            return (f"Right values, but your function changed its input {t.got.changed}, which the caller may still "
+                    f"need: make new arrays, or start from a copy of {t.got.changed}.")
         if t.got.warning:
-            return (f"Right values, but NumPy warned: {t.got.warning}. Some input is too large for one of your "
-                    "steps (exp?): use a form that cannot overflow.")
-        problem = _wrong_dtype(t.got.value, t.right)
+            single = " (in float32)" if t.single else ""
+            return (f"Right values, but NumPy warned{single}: {t.got.warning}. Some numbers are too large for one of "
+                    "your steps; np.where does not help, it computes both sides. Use a form that cannot overflow.")
+        problem = dtype_message(t.got.value, t.right)
         if problem:
             return problem
     return None
-
-
-def _wrong_dtype(got, right):
-    if isinstance(right, tuple):
-        return next(filter(None, map(_wrong_dtype, got, right)), None)
-    if isinstance(right, (bool, int)) and isinstance(got, (float, np.floating)):
-        return f"Right value, but {got!r} is a float: it should be a whole number; use int(...) or //."
-    if isinstance(got, np.ndarray) and isinstance(right, np.ndarray) and got.dtype != right.dtype:
-        if right.dtype.kind == got.dtype.kind == "f":
-            return (f"Right values, but {right.dtype} came back as {got.dtype}: look for np.zeros(...) or np.ones(...) "
-                    "without dtype, np.sqrt(a number) (use math.sqrt), or a list that became an array.")
-        if right.dtype.kind == "i" and got.dtype.kind == "f":
-            return "Right values, but as floats: they should be whole numbers."
-    return None
-
-
-def _same(got, right):
-    """Equal in structure and shape, and in value up to rounding. A list counts as an array."""
-    if isinstance(right, tuple):
-        return isinstance(got, (tuple, list)) and len(got) == len(right) and all(map(_same, got, right))
-    a, b = _array(got), np.asarray(right)
-    if a is None or a.shape != b.shape or (a.dtype.kind == "b") != (b.dtype.kind == "b"):
-        return False
-    if b.dtype.kind in "bi":
-        return np.array_equal(a, b)
-    tolerance, size = _tolerance(a, b), np.abs(b[np.isfinite(b)]).max(initial=1e-3)
-    return np.allclose(a, b, rtol=tolerance, atol=tolerance * size, equal_nan=True)
-
-
-def _tolerance(a, b):
-    coarsest = max((x.dtype for x in (a, b) if x.dtype.kind == "f"), key=lambda t: np.finfo(t).eps, default=None)
-    return {np.float16: 5e-3, np.float32: 2e-5}.get(getattr(coarsest, "type", None), 1e-9)
-
-
-def _factor(a, b):
-    """The constant c with a = c b, if there is one that is not 1."""
-    with np.errstate(all="ignore"):
-        ratio = (a / b)[np.abs(b) > 1e-6]
-    if ratio.size > 1 and np.all(np.isfinite(ratio)) and ratio[0] != 0 and np.allclose(ratio, ratio[0], rtol=1e-4):
-        return float(ratio[0]) if abs(ratio[0] - 1) > 1e-3 else None
-    return None
-
-
-def _array(value):
-    """`value` as an array of numbers or booleans, or None."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            array = np.asarray(value)
-    except Exception:
-        return None
-    return array if array.dtype.kind in "biuf" else None
 
 
 def _cast(value, dtype):
@@ -325,39 +275,6 @@ def _identical(a, b):
     if isinstance(a, (tuple, list)):
         return len(a) == len(b) and all(map(_identical, a, b))
     return True
-
-
-def _dtypes(inputs):
-    return {a.dtype for a in inputs if isinstance(a, np.ndarray) and a.dtype.kind == "f"}
-
-
-def _shapes(inputs):
-    return ", ".join(str(a.shape) for a in inputs if isinstance(a, np.ndarray)) or _brief(inputs)
-
-
-def _brief(inputs):
-    return ", ".join(f"shape {a.shape}" if isinstance(a, np.ndarray) and a.ndim else short(a) for a in inputs)
-
-
-def _kind(value):
-    if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)}"
-    if isinstance(value, (bool, np.bool_)):
-        return "True or False"
-    array = _array(value)
-    if array is None:
-        return "None" if value is None else f"a {type(value).__name__}"
-    return f"an array of shape {array.shape}" if array.ndim else "a number"
-
-
-def _number(value):
-    return str(value) if value.dtype.kind in "bi" else f"{value:.4f}"
-
-
-def short_text(error):
-    """The first line of an error's message, cut to a length that fits on a screen."""
-    text = " ".join(str(error).split())
-    return text if len(text) <= 160 else text[:157] + "..."
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
     python tests/regenerate.py                        every lesson and solution, the exercises, the README's picture
     python tests/regenerate.py notebooks/01_lift.ipynb
-    python tests/regenerate.py notebooks/exercises/01_lift.ipynb        made from solutions/01_lift.ipynb (needs nbgrader)
+    python tests/regenerate.py notebooks/exercises/01_lift.ipynb      made from its solution by nbgrader
     python tests/regenerate.py --check                write nothing, fail if any byte would change
 
 The bytes are the same with the exact versions of tests/constraints.txt on the same kind of

@@ -44,7 +44,7 @@ class Exercise:
     call : how the check calls the answer, for messages: "lift(x, W1, b1)"
     right : the function that is asked for
     inputs : Case -> the arguments of one call, in float64; floating arrays are then cast to the case's dtype
-    mistakes : message -> a function that makes this mistake
+    mistakes : message -> a function that makes this mistake, or a tuple of such functions
     leads : six leading shapes to try
     returns : names of the results, if there are several
     may_change_inputs : True where an answer has to call a layer that changes its input
@@ -60,6 +60,12 @@ class Exercise:
     returns: tuple = ()
     may_change_inputs: bool = False
     float64_only: bool = False
+
+    def known(self):
+        """Every known mistake as (message, function)."""
+        for message, functions in self.mistakes.items():
+            for function in functions if isinstance(functions, tuple) else (functions,):
+                yield message, function
 
     def cases(self, seed):
         """Six random trials: four in float64 (the fourth with d == f), two in float32."""
@@ -78,13 +84,13 @@ def numbers():
 def find(number):
     """The `Exercise` with this number, or a ValueError that lists the numbers there are."""
     lesson, _, _ = str(number).partition(".")
-    if lesson.isdecimal() and 1 <= int(lesson) <= N_LESSONS:
+    if isinstance(number, str) and lesson.isdecimal() and 1 <= int(lesson) <= N_LESSONS:
         known = _lesson(int(lesson))
         if number in known:
             return known[number]
     else:
         known = numbers()
-    raise ValueError(f"exercise must be one of {', '.join(known)}; got {number!r}")
+    raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {number!r}")
 
 
 def _lesson(n):

@@ -31,6 +31,7 @@ EXERCISES = {
             "W1 is transposed: its shape is (d_model, d_ff) already, so x @ W1. (x @ W1.T runs only if both are "
             "equal.)":
                 lambda x, W1, b1: x @ W1.T + b1,
+            "b1 was added to W1, before the product: it is added once, to x @ W1.": lambda x, W1, b1: x @ (W1 + b1),
             "The bias is subtracted: it should be added.": lambda x, W1, b1: x @ W1 - b1,
             "That is relu(x @ W1 + b1): the lift alone, please; the activation is a step of its own.":
                 lambda x, W1, b1: relu(x @ W1 + b1),
@@ -39,12 +40,15 @@ EXERCISES = {
         2, "mix(weights, values)", lambda w, v: w / w.sum(axis=1, keepdims=True) @ v, _mix_inputs, {
             "The weights are used as they are: divide each row by its sum first, so that it sums to 1.":
                 lambda w, v: w @ v,
-            "Each column of the weights was made to sum to 1: it should be each row (axis=1).":
+            "Each column of the weights was made to sum to 1: it should be each row.":
                 lambda w, v: w / w.sum(axis=0, keepdims=True) @ v,
-            "All weights together were made to sum to 1: it should be each row by itself (axis=1, keepdims=True).":
+            "All weights together were made to sum to 1: it should be each row by itself.":
                 lambda w, v: w / w.sum() @ v,
-            "Each row is divided by the sum of another row: weights.sum(axis=1) has shape (T,) and was spread along "
-            "the rows. Use keepdims=True.": lambda w, v: w / w.sum(axis=1) @ v,
+            "Rows are divided by the sums of other rows: the T sums must stand in a column, shape (T, "
+            "1).": lambda w, v: w / w.sum(axis=1) @ v,
+            "Divided by the number of values: divide by the sum of the row's weights.": (
+                lambda w, v: w @ v / len(v),
+                lambda w, v: w / w.sum(axis=1, keepdims=True) @ v / len(v)),
             "Every value has the same weight: that is the plain mean, weights is not used.":
                 lambda w, v: np.ones((len(w), 1)) * v.mean(axis=0),
             "That is a sum over softmax weights: here the weights are positive already; just divide by their sum.":
@@ -53,8 +57,13 @@ EXERCISES = {
     "1.3": Exercise(
         2, "lift_columns(X, W, b)", lambda X, W, b: W @ X + b[:, None], _column_inputs, {
             "The bias is missing: add b to every column.": lambda X, W, b: W @ X,
-            "The bias went along the tokens: b belongs to the rows of W @ X, so make it a column, b[:, None].":
+            "The bias went along the tokens, the last axis: b has one number for each *row* of W @ X.":
                 lambda X, W, b: W @ X + b,
+            "b was added to W, before the product: it is added once, to W @ X.": lambda X, W, b: (W + b[:, None]) @ X,
+            "Something is reshaped where it should be transposed: reshape mixes numbers of different tokens.": (
+                lambda X, W, b: ((W @ X).reshape(X.shape[1], -1) + b).reshape(len(b), -1),
+                lambda X, W, b: ((W @ X).reshape(X.shape[1], -1) + b).T,
+                lambda X, W, b: (X.T @ W.T + b).reshape(len(b), -1)),
             "The result has tokens as rows: here a token is a column, so the shape is (d_ff, T).":
                 lambda X, W, b: (W @ X + b[:, None]).T,
             "W is transposed: its shape is (d_ff, d_model), so W @ X.": lambda X, W, b: W.T @ X + b[:, None],
@@ -62,13 +71,13 @@ EXERCISES = {
         }, ROWS),
     "1.4": Exercise(
         3, "repaired_lift(x, W1, b1)", lambda x, W1, b1: x @ W1 + b1, _lift_inputs, {
-            "Still broken: x.reshape(d_model, -1) keeps the order of the numbers and cuts it into other rows, so "
-            "tokens "
-            "get mixed. Transposing is x.T.": _broken_lift,
+            "Still as broken: numbers of different tokens get mixed. Hint 1 says where to look.": _broken_lift,
+            "x.T has tokens as columns; @ W1 needs them as rows.": lambda x, W1, b1: x.T @ W1 + b1,
             "Tokens are still mixed: reshape does not transpose, whatever its arguments.":
-                lambda x, W1, b1: (W1.T @ x.reshape(W1.shape[0], -1)).reshape(-1, W1.shape[1]) + b1,
-            "The result is reshaped where it should be transposed: numbers of different tokens got mixed.":
-                lambda x, W1, b1: (W1.T @ x.T).reshape(-1, W1.shape[1]) + b1,
+                (lambda x, W1, b1: (W1.T @ x.reshape(W1.shape[0], -1)).reshape(-1, W1.shape[1]) + b1,
+                 lambda x, W1, b1: x.reshape(W1.shape[0], -1, order="F").T @ W1 + b1,
+                 lambda x, W1, b1: x.T.reshape(-1, W1.shape[0]) @ W1 + b1,
+                 lambda x, W1, b1: (W1.T @ x.T).reshape(-1, W1.shape[1]) + b1),
             "The bias got lost in the repair.": lambda x, W1, b1: x @ W1,
             "The last transposition is missing: tokens are columns of your result.":
                 lambda x, W1, b1: W1.T @ x.T + b1[:, None],

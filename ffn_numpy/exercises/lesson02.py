@@ -50,13 +50,12 @@ EXERCISES = {
                 lambda h: 0.5 * h * np.tanh(h / 2),
             "tanh needs h / 2, not h: 0.5 * h * (1 + tanh(h / 2)).": lambda h: 0.5 * h * (1 + np.tanh(h)),
             "It is right except where exp(h) overflows: there your result is NaN. Use a form that cannot overflow, "
-            "such "
-            "as 0.5 * h * (1 + tanh(h / 2)).": lambda h: h * np.exp(h) / (1 + np.exp(h)),
+            "such as 0.5 * h * (1 + tanh(h / 2)).": lambda h: h * np.exp(h) / (1 + np.exp(h)),
         }),
     "2.3": Exercise(
         2, "my_gelu_tanh(h)", lambda h: gelu(h, "tanh"), _numbers, {
-            "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). "
-            "(Now GELU(2) is 2.563.)": lambda h: 0.5 * h * (1 + np.tanh(ROOT) * (h + 0.044715 * h**3)),
+            "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). (Now GELU(2) "
+            "is 2.563.)": lambda h: 0.5 * h * (1 + np.tanh(ROOT) * (h + 0.044715 * h**3)),
             "The cubic part stands outside the bracket: sqrt(2/pi) multiplies all of (h + 0.044715 h**3).":
                 lambda h: 0.5 * h * (1 + np.tanh(ROOT * h + 0.044715 * h**3)),
             "0.5 multiplies only the first part: 0.5 * h * (1 + tanh(...)), with 1 + tanh in brackets.":
@@ -64,9 +63,14 @@ EXERCISES = {
             "The factor 0.5 is missing.": lambda h: 2 * gelu(h, "tanh"),
             "The factor h is missing: that is the share below h, without h itself.":
                 lambda h: 0.5 * (1 + np.tanh(ROOT * (h + 0.044715 * h**3))),
+            "The cube holds too much: only h is cubed, 0.044715 * h**3.": (
+                lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + (0.044715 * h) ** 3))),
+                lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + 0.044715 * h) ** 3))),
             "h**2 stands where h**3 belongs.": lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + 0.044715 * h**2))),
             "sqrt(pi / 2) stands where sqrt(2 / pi) belongs.":
                 lambda h: 0.5 * h * (1 + np.tanh(math.sqrt(math.pi / 2) * (h + 0.044715 * h**3))),
+            "sqrt(2) / pi stands where sqrt(2 / pi) belongs.":
+                lambda h: 0.5 * h * (1 + np.tanh(math.sqrt(2) / math.pi * (h + 0.044715 * h**3))),
             "2 / pi stands where sqrt(2 / pi) belongs.":
                 lambda h: 0.5 * h * (1 + np.tanh(2 / math.pi * (h + 0.044715 * h**3))),
             "The 1 + is missing: 0.5 * h * (1 + tanh(...)).": lambda h: 0.5 * h * np.tanh(ROOT * (h + 0.044715 * h**3)),
@@ -78,11 +82,14 @@ EXERCISES = {
         }),
     "2.4": Exercise(
         3, "repaired_ffn(x, W1, b1, W2, b2)", lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2 + b2, _ffn_inputs, {
-            "Still without a bend: np.maximum(h, 0) returns a new array, and nobody keeps it. Write h = np.maximum(h, "
-            "0).":
+            "Still a straight layer: what reaches W2 has not been bent. Hint 1 says how to see it.":
                 lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2,
             "The activation stands at the end: it belongs between the two matrices, on the d_ff hidden numbers.":
                 lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
+            "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
+                lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
+            "True and False took the place of the numbers: relu keeps the positive numbers themselves.":
+                lambda x, W1, b1, W2, b2: (x @ W1 + b1 > 0) @ W2 + b2,
             "The input is bent, not the lifted numbers: activate after x @ W1 + b1.":
                 lambda x, W1, b1, W2, b2: (relu(x) @ W1 + b1) @ W2 + b2,
             "The bias b1 comes after the bend: it belongs before it, relu(x @ W1 + b1).":

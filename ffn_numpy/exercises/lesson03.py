@@ -53,6 +53,16 @@ EXERCISES = {
             "The product is activated, silu(gate * up): activate the gate alone, then multiply.":
                 lambda x, Wg, Wu, Wd: silu((x @ Wg) * (x @ Wu)) @ Wd,
             "The branches are added: a gate multiplies.": lambda x, Wg, Wu, Wd: (silu(x @ Wg) + x @ Wu) @ Wd,
+            "x itself was activated: silu belongs on x @ W_gate.": (
+                lambda x, Wg, Wu, Wd: (silu(x) @ Wg) * (x @ Wu) @ Wd,
+                lambda x, Wg, Wu, Wd: (silu(x) @ Wg) * (silu(x) @ Wu) @ Wd),
+            "The output is activated, too: nothing comes after W_down.":
+                lambda x, Wg, Wu, Wd: silu(_swiglu(x, Wg, Wu, Wd)),
+            "silu stands at the end: it belongs on x @ W_gate.": lambda x, Wg, Wu, Wd: silu((x @ Wg) * (x @ Wu) @ Wd),
+            "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
+                lambda x, Wg, Wu, Wd: x + _swiglu(x, Wg, Wu, Wd),
+            "Both lifts use W_gate: up is x @ W_up.": lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wg) @ Wd,
+            "Both lifts use W_up: gate is x @ W_gate.": lambda x, Wg, Wu, Wd: silu(x @ Wu) * (x @ Wu) @ Wd,
             "W_up is not used: that is the plain FFN silu(x W_gate) W_down.":
                 lambda x, Wg, Wu, Wd: silu(x @ Wg) @ Wd,
             "Both branches are activated: only the gate should be.":
@@ -76,19 +86,24 @@ EXERCISES = {
         }),
     "3.4": Exercise(
         3, "repaired_llama(x, w1, w2, w3)", lambda x, w1, w2, w3: _swiglu(x, w1.T, w3.T, w2.T), _llama_inputs, {
-            "Still swapped: in Llama's files w1 is the gate and w3 is up; w1's branch is the activated one.":
+            "Still as broken: the wrong branch is activated. Hint 1 has an example to work by hand.":
                 lambda x, w1, w2, w3: _swiglu(x, w3.T, w1.T, w2.T),
             "That is ReGLU: the file belongs to a SwiGLU model.":
                 lambda x, w1, w2, w3: relu(x @ w1.T) * (x @ w3.T) @ w2.T,
             "That is GEGLU: the file belongs to a SwiGLU model.":
                 lambda x, w1, w2, w3: gelu(x @ w1.T) * (x @ w3.T) @ w2.T,
+            "Both branches are activated: only the gate should be.":
+                lambda x, w1, w2, w3: silu(x @ w1.T) * silu(x @ w3.T) @ w2.T,
             "No activation is left: silu belongs on the branch of w1.":
                 lambda x, w1, w2, w3: (x @ w1.T) * (x @ w3.T) @ w2.T,
+            "A matrix is reshaped where it should be transposed: .T, not reshape.": (
+                lambda x, w1, w2, w3: _swiglu(x, *(w.reshape(w.shape[::-1]) for w in (w1, w3, w2))),
+                lambda x, w1, w2, w3: _swiglu(x, w1.reshape(w1.shape[::-1]), w3.reshape(w3.shape[::-1]), w2.T)),
             "w2 is used as it is stored, (out, in): it needs .T as well. With d_ff = d_model no shape tells.":
                 lambda x, w1, w2, w3: silu(x @ w1.T) * (x @ w3.T) @ w2,
             "w1 and w3 are used as they are stored, (out, in): they need .T. With d_ff = d_model no shape tells.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2.T),
-            "w2 is used as the up branch: the numbers do not follow the data's way; w2 is the way down.":
+            "w2 is used as the up branch: the numbers in the names do not follow the order of use.":
                 lambda x, w1, w2, w3: _swiglu(x, w1.T, w2, w3),
             "No matrix is transposed: the file stores (out, in). With d_ff = d_model no shape tells.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2),

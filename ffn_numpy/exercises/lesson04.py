@@ -27,6 +27,8 @@ EXERCISES = {
             "The biases are missing: b1 has d_ff numbers, b2 has d_model.": lambda d, f: 2 * d * f,
             "b2 is missing: it has d_model numbers.": lambda d, f: 2 * d * f + f,
             "b1 is missing: it has d_ff numbers.": lambda d, f: 2 * d * f + d,
+            "Three matrices: that is the gated FFN; the plain one has two.": (
+                lambda d, f: 3 * d * f, lambda d, f: 3 * d * f + d + f, lambda d, f: 3 * d * f + d + 2 * f),
             "Only W1 and b1 are counted: the way down has parameters too.": lambda d, f: d * f + f,
             "Both biases are counted with d_ff numbers: b2 has d_model.": lambda d, f: 2 * d * f + 2 * f,
             "Both biases are counted with d_model numbers: b1 has d_ff.": lambda d, f: 2 * d * f + 2 * d,
@@ -34,6 +36,8 @@ EXERCISES = {
                 lambda d, f: 4 * d * f,
             "W2 is counted as if it were as W1 with its own bias twice: b1 has d_ff numbers, b2 has d_model.":
                 lambda d, f: 2 * (d * f + d + f),
+            "Only the last part is left: total = ... starts anew each time, total += ... adds.": (
+                lambda d, f: d, lambda d, f: f),
             "d_ff was taken as 4 d_model: it is an argument of its own.": lambda d, f: 8 * d * d + 5 * d,
         }),
     "4.2": Exercise(
@@ -46,7 +50,7 @@ EXERCISES = {
                 lambda a, W2: np.ones_like(a)[:, :, None] * W2,
             "The tokens are summed: keep them apart, shape (T, d_ff, d_model).":
                 lambda a, W2: a.sum(axis=0)[:, None] * W2,
-            "a is spread along the wrong axis: a[:, :, None] lines its numbers up with the rows of W2.":
+            "a is spread along the wrong axis: its number j belongs to *row* j of W2.":
                 lambda a, W2: a[:, None, :] * W2,
             "The size of the write, without its direction or sign: the row itself is asked for.":
                 lambda a, W2: np.abs(a[:, :, None] * W2),
@@ -62,6 +66,8 @@ EXERCISES = {
                 lambda x, W1, b1, W2, b2: (relu(x @ W1) + b1) @ W2 + b2,
             "The activation stands at the end: it belongs on the d_ff hidden numbers, before W2.":
                 lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
+            "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
+                lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
             "The output is bent too: no activation after W2.":
                 lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
             "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
@@ -74,12 +80,14 @@ EXERCISES = {
     "4.4": Exercise(
         3, "reordered(W1, b1, W2, order)", lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[order]),
         _shuffle_inputs, {
-            "Still broken: b1 stays behind. Each hidden unit owns a column of W1, a number of b1 and a row of W2.":
+            "Still as broken: something that belongs to a hidden unit stays behind. Hint 1 says how to find it.":
                 lambda W1, b1, W2, order: (W1[:, order], b1, W2[order]),
             "W2 stays behind: unit j reads column j of W1 and writes row j of W2; both must move.":
                 lambda W1, b1, W2, order: (W1[:, order], b1[order], W2),
             "W2 is reordered by the inverse: new unit i is old unit order[i] in all three arrays.":
                 lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[np.argsort(order)]),
+            "b1 is reordered by the inverse: new unit i is old unit order[i], so b1[order].":
+                lambda W1, b1, W2, order: (W1[:, order], b1[np.argsort(order)], W2[order]),
             "All three are reordered by the inverse: new unit i is old unit order[i].":
                 lambda W1, b1, W2, order: (W1[:, np.argsort(order)], b1[np.argsort(order)], W2[np.argsort(order)]),
             "The rows of W1 moved: a hidden unit is a *column* of W1, W1[:, order].":

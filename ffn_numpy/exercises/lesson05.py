@@ -1,4 +1,6 @@
 """Lesson 05, inside real models: shares of zeros, energy, relative change, weights stored (out, in)."""
+import math
+
 import numpy as np
 
 from ..activations import gelu, relu
@@ -9,13 +11,14 @@ def _activations(c):
     a = relu(c.normal(*c.lead, c.f + 6))
     a[a > 1.8] *= -1                                                            # some negatives,
     small = c.rng.random(a.shape) < 0.15
-    a[small] = 0.004                                                            # some that are only small,
-    a[..., 0], a[..., 1], a[..., 2] = 0.0, -0.5, 0.7                            # and each kind at least once
+    a[small] = 0.004                                                            # some that are only small, and
+    a[..., 0], a[..., 1], a[..., 2], a[..., 3], a[..., 4] = 0.0, -0.5, 0.7, 1e-10, 0.004  # each kind at least once
     return (a,)
 
 
 def _energy_inputs(c):
-    return c.normal(c.lead[0], 4 * c.f) ** 3, 0.25                              # a (heavy tails), share
+    k = 1 + c.i % 3 + (0.7, 0.3)[c.i % 2]                                       # to be rounded up or down
+    return c.normal(c.lead[0], 4 * c.f) ** 3, k / (4 * c.f)                     # a (heavy tails), share
 
 
 def _change_inputs(c):
@@ -52,7 +55,11 @@ EXERCISES = {
             "Negative numbers are counted too: after GELU they are not zero. a == 0, not a <= 0.":
                 lambda a: float((a <= 0).mean()),
             "Small numbers are counted too: a threshold measures the scale, not zeros. a == 0.":
-                lambda a: float((np.abs(a) < 0.01).mean()),
+                (lambda a: float((np.abs(a) < 0.01).mean()), lambda a: float(np.isclose(a, 0).mean()),
+                 lambda a: float((np.abs(a) < 1e-6).mean())),
+            "The mean of a is compared with 0: compare each number, then take the mean.": lambda a: bool(a.mean() == 0),
+            "Divided by the number of rows: divide by the number of all numbers, a.size.":
+                lambda a: float((a == 0).sum() / len(a)),
             "In percent: a share lies between 0 and 1.": lambda a: 100 * float((a == 0).mean()),
             "One share for each token: here one number for all of a.": lambda a: (a == 0).mean(axis=-1),
             "One share for each hidden unit: here one number for all of a.": lambda a: (a == 0).mean(axis=0),
@@ -60,8 +67,15 @@ EXERCISES = {
     "5.2": Exercise(
         2, "top_energy(a, share)", _top_energy, _energy_inputs, {
             "Sizes are summed, not energies: square the numbers.": lambda a, s: _top_energy(a, s, power=1),
-            "That is the share of the *smallest* units: sort the largest first.":
-                lambda a, s: 1 - _top_energy(a, 1 - s),
+            "The number of units is cut off, not rounded: round(share * d_ff), not int(...).":
+                lambda a, s: _top_energy(a, math.floor(s * a.shape[1]) / a.shape[1]),
+            "That is the share of the *smallest* units: sorting puts small numbers first.": (
+                lambda a, s: np.sort(a**2, axis=1)[:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1),
+                lambda a, s: np.sort(a**2, axis=1)[::-1][:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1)),
+            "Sorted along the tokens (axis=0): each token has its own order, axis=1.":
+                lambda a, s: np.sort(a**2, axis=0)[:, -round(s * a.shape[1]):].sum(axis=1) / (a**2).sum(axis=1),
+            "The number of units was taken from the number of tokens: d_ff is a.shape[1].":
+                lambda a, s: np.sort(a**2, axis=1)[:, -round(s * len(a)):].sum(axis=1) / (a**2).sum(axis=1),
             "Signed numbers are sorted: large negative ones write as much as positive ones. Square before sorting.":
                 lambda a, s: (np.sort(a, axis=1)[:, -round(s * a.shape[1]):] ** 2).sum(axis=1) / (a**2).sum(axis=1),
             "One number for all tokens together: here each token has its own top units (axis=1).":
@@ -79,15 +93,17 @@ EXERCISES = {
     "5.3": Exercise(
         2, "typical_change(y_new, y)", lambda y_new, y: float(np.median(_relative(y_new, y))), _change_inputs, {
             "One norm over the whole matrix: a single loud token decides it. Take the norm of each token (axis=1), "
-            "then "
-            "the median.": lambda y_new, y: np.linalg.norm(y_new - y) / np.linalg.norm(y),
+            "then the median.": lambda y_new, y: np.linalg.norm(y_new - y) / np.linalg.norm(y),
             "The mean over tokens: the median is asked for.": lambda y_new, y: _relative(y_new, y).mean(),
             "Divided by the norm of y_new: the change is relative to y, the original.":
                 lambda y_new, y: np.median(np.linalg.norm(y_new - y, axis=1) / np.linalg.norm(y_new, axis=1)),
             "The change of the norm, not the norm of the change: two vectors can have the same length and differ.":
-                lambda y_new, y: np.median(np.abs(np.linalg.norm(y_new, axis=1) / np.linalg.norm(y, axis=1) - 1)),
+                (lambda y_new, y: np.median(np.abs(np.linalg.norm(y_new, axis=1) / np.linalg.norm(y, axis=1) - 1)),
+                 lambda y_new, y: np.median(np.linalg.norm(y_new, axis=1) / np.linalg.norm(y, axis=1) - 1)),
             "Not divided by the norm of y: that is an absolute change.":
                 lambda y_new, y: np.median(np.linalg.norm(y_new - y, axis=1)),
+            "Divided number by number before the length was taken: divide the length of the change by the length of y.":
+                lambda y_new, y: np.median(np.linalg.norm((y_new - y) / y, axis=1)),
             "The median of single numbers: take the norm of each token first.":
                 lambda y_new, y: np.median(np.abs((y_new - y) / y)),
             "The norms run over the tokens (axis=0): one norm for each token is axis=1.":
@@ -100,7 +116,7 @@ EXERCISES = {
         }, ((5,), (3,), (7,), (4,), (6,), (8,))),
     "5.4": Exercise(
         3, "repaired_bert(x, tensors)", _bert, _bert_inputs, {
-            "Still broken: no matrix is transposed. PyTorch stores (out, in), and with d_ff = d_model no shape tells.":
+            "Still as broken: read the printed shapes; in which order do in and out stand?":
                 lambda x, t: _bert(x, t, up="", down=""),
             "intermediate.dense.weight is right, output.dense.weight is not transposed yet.":
                 lambda x, t: _bert(x, t, down=""),
@@ -113,7 +129,11 @@ EXERCISES = {
             "The activation got lost.": lambda x, t: _bert(x, t, act=np.asarray),
             "intermediate.dense.bias is missing.": lambda x, t: _bert(x, t, b1=0),
             "output.dense.bias is missing.": lambda x, t: _bert(x, t, b2=0),
-            "x was reshaped where the weight should be transposed.":
+            "A weight is reshaped where it should be transposed: .T, not reshape (exercise 1.4).":
                 lambda x, t: _bert(x, t | {k: v.reshape(v.shape[::-1]).T for k, v in t.items() if v.ndim == 2}),
+            "The two matrices are exchanged, which makes the shapes fit: intermediate lifts, output brings down. "
+            "Transpose them "
+            "instead.": lambda x, t: gelu(x @ t["output.dense.weight"] + t["intermediate.dense.bias"]) @ t[
+                "intermediate.dense.weight"] + t["output.dense.bias"],
         }),
 }

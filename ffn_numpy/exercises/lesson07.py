@@ -38,6 +38,11 @@ def _rms(x, gain, eps, mean=np.mean, root=np.sqrt, axis=-1):
     return x / root(mean(x * x, axis=axis, keepdims=True) + eps) * gain
 
 
+def _nan_softmax(scores):
+    e = np.exp(scores)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def _future(scores):
     return np.triu(np.ones(scores.shape[-2:], bool), 1)
 
@@ -59,12 +64,17 @@ EXERCISES = {
             "The square root is missing: divide by the root of the mean square.":
                 lambda x, g, eps: _rms(x, g, eps, root=np.asarray),
             "The squares are summed: rms is the root of their *mean*.": lambda x, g, eps: _rms(x, g, eps, np.sum),
+            "The mean of |x|: square first, take the mean, then the root.":
+                (lambda x, g, eps: x / (np.abs(x).mean(axis=-1, keepdims=True) + eps) * g,
+                 lambda x, g, eps: x / np.sqrt(x * x + eps).mean(axis=-1, keepdims=True) * g),
             "The gain is missing.": lambda x, g, eps: _rms(x, np.ones_like(g), eps),
             "The mean runs over the tokens (axis=0): each token is normalised by itself, axis=-1.":
                 lambda x, g, eps: _rms(x, g, eps, axis=0),
             "One mean for all tokens: each token has its own, axis=-1 and keepdims=True.":
                 lambda x, g, eps: _rms(x, g, eps, axis=None),
             "eps is missing: it stands beside the mean square, under the root.": lambda x, g, eps: _rms(x, g, 0 * eps),
+            "eps is an argument: use it, not a fixed number.": tuple(
+                lambda x, g, eps, e=e: _rms(x, g, e) for e in (1e-5, 1e-6, 1e-8)),
             "eps stands outside the root: sqrt(mean square + eps).":
                 lambda x, g, eps: x / (np.sqrt((x * x).mean(axis=-1, keepdims=True)) + eps) * g,
             "Multiplied by the rms instead of divided.":
@@ -89,6 +99,13 @@ EXERCISES = {
             "The bias is missing.": lambda x, g, b, eps: _layer(x, g, 0 * b, eps),
             "The gain is missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), b, eps),
             "Gain and bias are both missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), 0 * b, eps),
+            "The mean has to be subtracted before squaring: the variance is the mean of (x - mean)².":
+                lambda x, g, b, eps: (x - x.mean(-1, keepdims=True))
+                / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * g + b,
+            "Brackets: (x - mean) as a whole is divided.":
+                lambda x, g, b, eps: x - x.mean(-1, keepdims=True) / np.sqrt(x.var(-1, keepdims=True) + eps) * g + b,
+            "eps is an argument: use it, not a fixed number.": tuple(
+                lambda x, g, b, eps, e=e: _layer(x, g, b, e) for e in (1e-5, 1e-6, 1e-8)),
             "Gain and bias are swapped.": lambda x, g, b, eps: _layer(x, b, g, eps),
             "The bias is added before the gain: gain * normalised + bias.":
                 lambda x, g, b, eps: (_layer(x, np.ones_like(g), b, eps)) * g,
@@ -104,7 +121,11 @@ EXERCISES = {
                 lambda s: softmax(np.where(np.tril(np.ones(s.shape[-2:], bool), -1), -np.inf, s)),
             "Every token is hidden from itself: token t may look at 0 to t, itself included (np.triu(..., 1)).":
                 lambda s: softmax(np.where(np.triu(np.ones(s.shape[-2:], bool)), -1e9, s)),
-            "Masked after the softmax: the rows no longer sum to 1. Set the scores to -inf before it.":
+            "The first row is NaN: token 0 may not look at anything. Every token may look at itself.":
+                lambda s: _nan_softmax(np.where(np.triu(np.ones(s.shape[-2:], bool)), -np.inf, s)),
+            "0 * inf is NaN: choose with np.where(mask, -np.inf, scores) instead of multiplying by inf.": (
+                lambda s: s * np.nan, lambda s: _nan_softmax(s - np.triu(np.ones(s.shape[-2:]), 1) * np.inf)),
+            "Masked after the softmax: the rows no longer sum to 1. Hide the future before it.":
                 lambda s: softmax(s) * ~_future(s),
             "The future scores are 0 instead of -inf: exp(0) is 1, so they still get weight.": lambda s: _causal(s, 0),
             "The softmax runs along the wrong axis: each row, token t's weights, must sum to 1 (axis=-1).":
@@ -117,14 +138,21 @@ EXERCISES = {
         }, ((), (2,), (1,), (3,), (), (2, 2))),
     "7.4": Exercise(
         3, "repaired_block(x, attend, ffn, norm1, norm2)", _pre_norm, _block_inputs, {
-            "Still broken: the residual path carries norm1(x). Only the *input of attend* is normalised; x itself is "
-            "added.": lambda x, at, ff, n1, n2: (lambda h: (lambda y: y + ff(n2(y)))(h + at(h)))(n1(x)),
+            "Still as broken: with silent parts the stream does not come through unchanged. Hint 1 asks for the "
+            "line.": lambda x, at, ff, n1, n2: (lambda h: (lambda y: y + ff(n2(y)))(h + at(h)))(n1(x)),
             "The first residual is right now; the second carries norm2(x): only the input of ffn is normalised.":
                 lambda x, at, ff, n1, n2: (lambda y: n2(y) + ff(n2(y)))(x + at(n1(x))),
             "Both residuals carry normalised values: add to x itself.":
                 lambda x, at, ff, n1, n2: (lambda h: (lambda y: n2(y) + ff(n2(y)))(h + at(h)))(n1(x)),
             "That is a post-norm block, norm(x + part(x)): the norms belong in front of the parts.":
                 lambda x, at, ff, n1, n2: (lambda y: n2(y + ff(y)))(n1(x + at(x))),
+            "Attention reads the raw stream: norm1 is not used.":
+                lambda x, at, ff, n1, n2: (lambda y: y + ff(n2(y)))(x + at(x)),
+            "The norms stand behind the parts: each part *reads* a normalised copy, part(norm(x)).":
+                lambda x, at, ff, n1, n2: (lambda y: y + n2(ff(y)))(x + n1(at(x))),
+            "The FFN reads attention's output alone: it reads the stream after attention has written.": (
+                lambda x, at, ff, n1, n2: (lambda y: x + y + ff(n2(y)))(at(n1(x))),
+                lambda x, at, ff, n1, n2: (lambda y: x + ff(n2(y)))(at(n1(x)))),
             "The FFN reads x without a norm: ffn(norm2(x)).":
                 lambda x, at, ff, n1, n2: (lambda y: y + ff(y))(x + at(n1(x))),
             "Attention's residual is missing: x + attend(norm1(x)).":

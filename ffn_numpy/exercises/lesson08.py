@@ -12,17 +12,21 @@ def _guess_inputs(c):
 
 
 def _score_inputs(c):
+    if c.i == 3:                                                                # square: any axis fits
+        return np.array([[0.1, 0.9, 0.2], [0.8, 0.3, 0.7], [0.5, 0.4, 0.6]]), np.array([0, 1, 2])
     n, k = 4 + c.lead[0], 3
-    return c.normal(n, k), np.concatenate([[0, 1, 2, 0], c.rng.integers(k, size=n - 4)])  # scores, targets
+    return c.normal(n, k), np.concatenate([[0, 1, 2], c.rng.integers(k, size=n - 3)])  # scores, targets
 
 
 def _large_inputs(c):
     scores, targets = _score_inputs(c)
+    scores[0, 0] -= 2000                                                        # a target with a loss near 2000
     return np.concatenate([scores, 1000 + scores, -1000 + scores]), np.concatenate([targets] * 3)
 
 
 def _bits(c):
-    return (np.array([[0, 0], [0, 1], [1, 0], [1, 1]])[c.rng.permutation(4)].astype(float),)
+    table = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])[c.rng.permutation(4)]
+    return (table.reshape(2, 2, 2) if c.i in (1, 5) else np.array([1, 1]) if c.i == 2 else table,)
 
 
 def _at_targets(p, t):
@@ -39,7 +43,7 @@ def _from_scores(scores, t, reduce=np.mean):
 
 
 def _two_units(x, bias=(0, -1), down=(1, -2), act=relu, out=0.0):
-    return act(x @ np.ones((2, 2), x.dtype) + np.array(bias, x.dtype)) @ np.array(down, x.dtype) + x.dtype.type(out)
+    return act(x @ np.ones((2, 2)) + np.array(bias)) @ np.array(down) + out
 
 
 EXERCISES = {
@@ -61,13 +65,17 @@ EXERCISES = {
             "Divided by the number of classes too: the mean runs over examples only.":
                 lambda p, t: -np.log(_at_targets(p, t)).sum() / p.size,
             "The mean probability: its logarithm is missing.": lambda p, t: _at_targets(p, t).mean(),
-            "p[:, targets] takes every target's column for every example: pair them, p[np.arange(n), targets].":
+            "p[:, targets] takes every target's column for every example: row i belongs to target i alone.":
                 lambda p, t: -np.log(p[:, t]).mean(),
         }, ROWS),
     "8.2": Exercise(
         2, "accuracy(scores, targets)", _accuracy, _score_inputs, {
             "The largest score of each *column* was taken (axis=0): each row is an example, axis=1.":
-                lambda s, t: float(np.mean([s[:, j].argmax() == t[j] for j in range(s.shape[1])])),
+                lambda s, t: float((s.argmax(axis=0) == t).mean()),
+            "argmax without an axis looks at the whole table: each row is an example, axis=1.":
+                lambda s, t: float((s.argmax() == t).mean()),
+            "A target with less than half of the probability can still be the largest: argmax decides.":
+                lambda s, t: float((_at_targets(softmax(s), t) > 0.5).mean()),
             "That is the share of wrong answers.": lambda s, t: 1 - _accuracy(s, t),
             "The number of right answers: divide by how many there are.": lambda s, t: round(_accuracy(s, t) * len(t)),
             "In percent: a share lies between 0 and 1.": lambda s, t: 100 * _accuracy(s, t),
@@ -82,12 +90,20 @@ EXERCISES = {
         }, ROWS),
     "8.3": Exercise(
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
-            "np.exp overflows, and the result is NaN: subtract each row's largest score before np.exp.":
+            "np.exp overflows, and the result is NaN: can the scores be made smaller without changing p? (Hint 1)":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
-            "One maximum for the whole table is subtracted: rows far below it become log(0). Take each row's own.":
+            "A probability became 0, and its logarithm -inf: stay with the scores, log(sum) - score, as in the "
+            "formula.":
+                lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
+            "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
+                lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),
+            "One maximum for the whole table is subtracted: rows far below it become log(0).":
                 lambda s, t: (np.log(np.exp(s - s.max()).sum(axis=1)) - _at_targets(s - s.max(), t)).mean(),
             "The largest score was subtracted for exp, but not from the target's score.":
                 lambda s, t: (_from_scores(s, t, np.asarray) - s.max(axis=1)).mean(),
+            "scores[:, targets] takes every target's column for every example: row i belongs to target i alone.":
+                lambda s, t: (lambda z: (np.log(np.exp(z).sum(axis=1))[:, None] - z[:, t]).mean())(
+                    s - s.max(axis=1, keepdims=True)),
             "The sign is the wrong way round: log(sum(exp(scores))) minus the target's score.":
                 lambda s, t: -_from_scores(s, t),
             "The sum over examples: the mean is asked for.": lambda s, t: _from_scores(s, t, np.sum),
@@ -100,11 +116,10 @@ EXERCISES = {
         }, ROWS),
     "8.4": Exercise(
         3, "repaired_xor(x)", _two_units, _bits, {
-            "Still broken: it gives 0, -1, -1, -2, no XOR. The second unit must stay silent unless both bits are 1: "
-            "give it "
-            "a bias of -1.": lambda x: _two_units(x, bias=(0, 0)),
+            "Still as broken: it gives 0, -1, -1, -2. Hint 1 suggests a table.": lambda x: _two_units(x, bias=(0, 0)),
             "For 1, 1 the answer is 1 instead of 0 (that is OR): the second unit must take 2 away there.":
                 lambda x: x.max(axis=-1),
+            "The two units cancel each other: always 0.": lambda x: 0 * x.sum(axis=-1),
             "That is AND.": lambda x: x.min(axis=-1),
             "That is the opposite of XOR: 1 where both are equal.": lambda x: 1 - _two_units(x),
             "That is the sum of both bits: the second unit has to take 2 away when both are 1.":
@@ -115,7 +130,8 @@ EXERCISES = {
                 lambda x: _two_units(x, down=(1, 2)),
             "The bias is positive: with -1 the second unit speaks only if both bits are 1.":
                 lambda x: _two_units(x, bias=(0, 1)),
-            "The bias -1 went to both units: the first one needs 0.": lambda x: _two_units(x, bias=(-1, -1)),
+            "For 1, 1 the answer is -1. The second unit needs a bias of -1, in full, and the first one none.": (
+                lambda x: _two_units(x, bias=(-1, -1)), lambda x: _two_units(x, bias=(0, -0.5))),
             "The bias went to the first unit: it belongs to the second.": lambda x: _two_units(x, bias=(-1, 0)),
         }),
 }

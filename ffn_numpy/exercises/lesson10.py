@@ -13,7 +13,7 @@ def _top_inputs(c):
 def _moe_inputs(c):
     n = 3 + c.d % 3
     matrices = c.normal(n, c.d, c.d)
-    experts = [lambda x, M=M: np.maximum(x @ M.astype(x.dtype), 0) for M in matrices]
+    experts = [lambda x, M=M: np.maximum(x @ M.astype(x.dtype) + M[0].astype(x.dtype), 0) for M in matrices]
     return c.normal(c.lead[0], c.d), c.normal(c.d, n), experts, 2               # x, W_router, experts, k
 
 
@@ -35,11 +35,15 @@ def _top(p, k):
     return np.take_along_axis(p, _order(p, k), axis=-1)
 
 
-def _routed(x, W, experts, k, weigh=lambda w: w / w.sum(axis=1, keepdims=True), choose=_order):
+def _routed(x, W, experts, k, weigh=lambda w: w / w.sum(axis=1, keepdims=True), choose=_order, inside=False,
+            first=False):
     p = softmax(x @ W)                                                          # (T, n_experts)
     chosen = choose(p, k)
     weights = weigh(np.take_along_axis(p, chosen, axis=1))                      # (T, k)
-    return np.stack([sum(w * experts[e](token) for w, e in zip(ws, es)) for token, ws, es in zip(x, weights, chosen)])
+    if first:
+        chosen = np.broadcast_to(np.arange(k), chosen.shape)
+    return np.stack([sum(experts[e](w * token) if inside else w * experts[e](token) for w, e in zip(ws, es))
+                     for token, ws, es in zip(x, weights, chosen)])                  # (T, d)
 
 
 def _shares(choices, n):
@@ -59,6 +63,8 @@ EXERCISES = {
             "The right experts, but the largest should come first.":
                 lambda p, k: np.argsort(p, axis=-1)[..., -k:],
             "Those are the probabilities: the *numbers of the experts* are asked for (argsort, not sort).": _top,
+            "[::-1] turned the tokens round: the order along the *last* axis was meant, [..., ::-1].": (
+                lambda p, k: np.argsort(p, axis=-1)[::-1][..., :k], lambda p, k: np.argsort(p, axis=-1)[::-1][:k]),
             "All experts, sorted: keep only the first k.": lambda p, k: np.argsort(-p, axis=-1),
             "Only the largest: k of them are asked for.": lambda p, k: p.argmax(axis=-1),
             "The first k *tokens* were kept: cut the last axis, [..., :k].": lambda p, k: np.argsort(-p, axis=-1)[:k],
@@ -82,6 +88,15 @@ EXERCISES = {
                 lambda x, W, ex, k: _routed(x, W, ex, 1, weigh=np.asarray),
             "Every token goes to the experts of the first token: each token is routed by itself.":
                 lambda x, W, ex, k: _routed(x, W, ex, k, choose=lambda p, k: np.repeat(_order(p[:1], k), len(p), 0)),
+            "The weight is put on the expert's input: multiply what the expert returns.":
+                lambda x, W, ex, k: _routed(x, W, ex, k, inside=True),
+            "The weights are those of experts 0 to k - 1: take those of the chosen experts.":
+                lambda x, W, ex, k: _first_weights(x, W, ex, k),
+            "All tokens share one sum: divide each token's weights by their own sum (axis=1, keepdims=True).":
+                lambda x, W, ex, k: _routed(x, W, ex, k, weigh=lambda w: w / w.sum()),
+            "The softmax is taken twice.": lambda x, W, ex, k: _routed(x, W, ex, k, weigh=softmax),
+            "Experts 0 to k - 1 are used with the chosen weights: experts[e] for the *chosen* e.":
+                lambda x, W, ex, k: _routed(x, W, ex, k, first=True),
             "Raw scores are used as weights: take the softmax of x @ W_router first.":
                 lambda x, W, ex, k: _raw_scores(x, W, ex, k),
             "The weights are exchanged between the chosen experts: largest probability, largest weight.":
@@ -94,12 +109,16 @@ EXERCISES = {
             "f is divided by the number of tokens: divide by the number of *choices* (choices.size), so that f sums "
             "to 1.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / len(ch) * p.mean(axis=0)).sum(),
+            "n_experts was taken from the number of tokens: it is probabilities.shape[1].":
+                lambda p, ch: len(p) * load_balancing_loss(p, ch) / p.shape[1],
             "f holds counts, not shares: divide by the number of choices.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) * p.mean(axis=0)).sum(),
             "f is used twice: multiply the shares f by the mean probabilities P.":
                 lambda p, ch: p.shape[1] * ((_shares(ch, p.shape[1]) / ch.size) ** 2).sum(),
             "P is used twice: multiply the shares f by the mean probabilities P.":
                 lambda p, ch: p.shape[1] * (p.mean(axis=0) ** 2).sum(),
+            "P is one number, the mean of the whole table: take the mean over the tokens only.":
+                lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / ch.size * p.mean()).sum(),
             "P is a sum over tokens: it should be the mean.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / ch.size * p.sum(axis=0)).sum(),
             "f and P are added up without being multiplied.":
@@ -115,7 +134,7 @@ EXERCISES = {
         }, ROWS),
     "10.4": Exercise(
         3, "repaired_weights(probabilities, k)", _switch, _weight_inputs, {
-            "Still broken for k = 1: p / p is always 1, so the router gets no gradient. Keep p itself when k is 1.":
+            "Still as broken: for k = 1 the weight is the same for every probability. Hint 1 asks what follows.":
                 lambda p, k: _top(p, k) / _top(p, k).sum(axis=-1, keepdims=True),
             "k = 1 is right now, but for k > 1 the weights should still sum to 1.": _top,
             "A softmax over probabilities: they are probabilities already; divide by their sum.":
@@ -124,11 +143,19 @@ EXERCISES = {
                 lambda p, k: np.full_like(_top(p, k), 1 / k),
             "Divided by k: divide by the sum of the chosen probabilities.":
                 lambda p, k: _top(p, k) / k,
+            "For k = 1 that is the probability of expert 0: take the largest.":
+                lambda p, k: p[..., :1] if k == 1 else _switch(p, k),
             "The smallest probabilities were taken.": lambda p, k: _smallest(p, k),
             "Divided by the largest probability: divide by the sum of the chosen ones.":
                 lambda p, k: _top(p, k) if k == 1 else _top(p, k) / _top(p, k)[..., :1],
         }),
 }
+
+
+def _first_weights(x, W, experts, k):
+    p = softmax(x @ W)
+    w = p[:, :k] / p[:, :k].sum(axis=1, keepdims=True)
+    return np.stack([sum(w[t, j] * experts[e](x[t]) for j, e in enumerate(es)) for t, es in enumerate(_order(p, k))])
 
 
 def _raw_scores(x, W, experts, k):

@@ -41,6 +41,18 @@ def _first_to_last(W):
     return layer
 
 
+def _pair(W):
+    def layer(x):
+        y = x @ W.astype(x.dtype)                                               # (T, d)
+        y[2] += y[3]                                                            # only token 2 sees another
+        return y
+    return layer
+
+
+def _centred(W):
+    return lambda x: x @ W.astype(x.dtype) - (x @ W.astype(x.dtype)).mean(axis=0)
+
+
 def _in_place(W):
     def layer(x):
         np.maximum(x, 0, out=x)                                                 # the second call gives the same
@@ -55,10 +67,24 @@ def _in_place_last(W):
     return layer
 
 
+def _in_place_all(W):
+    def layer(x):
+        x += 1
+        return x @ W.astype(x.dtype)
+    return layer
+
+
+def _swapping(W):
+    def layer(x):
+        x[[0, 1]] = x[[1, 0]]                                                   # the sum stays the same
+        return x @ W.astype(x.dtype)
+    return layer
+
+
 def _trials(*makers):
     """Inputs that go through the given layers in turn, one after the other."""
     def inputs(c):
-        return makers[c.i % len(makers)](c.normal(c.d, c.d)), c.normal(3 + c.lead[0], c.d)          # layer, x
+        return makers[c.i % len(makers)](c.normal(c.d, c.d)), c.normal(4 + c.lead[0], c.d)          # layer, x
     return inputs
 
 
@@ -77,9 +103,13 @@ def _influence(layer, x):
     return np.array(rows)
 
 
+def _others(layer, x):
+    """The same without the diagonal: where another token changes."""
+    return _influence(layer, x) & ~np.eye(len(x), dtype=bool)
+
+
 def _mixes(layer, x):
-    influence = _influence(layer, x)
-    return bool(np.any(influence & ~np.eye(len(x), dtype=bool)))
+    return bool(_others(layer, x).any())
 
 
 def _changes_input(layer, x):
@@ -102,37 +132,65 @@ def _healthy(x, Wg, Wu, Wd):
 EXERCISES = {
     "11.1": Exercise(
         1, "keeps_dtype(layer, x)", _keeps_dtype, _trials(_plain, _creeping, _narrowing, _exchanging), {
-            "Only the dtype of x as it came is tried: a layer that always returns float64 passes with a float64 x. Try "
-            "float32, too.": lambda layer, x: layer(x).dtype == x.dtype,
+            "Only the dtype of x as it came is tried: a layer that always returns float64 passes with a float64 x. "
+            "Try float32, too.": lambda layer, x: layer(x).dtype == x.dtype,
             "Only float32 is tried: a layer that always returns float32 passes.":
                 lambda layer, x: layer(x.astype(np.float32)).dtype == np.float32,
             "Only float64 is tried: a layer that always returns float64 passes.":
                 lambda layer, x: layer(x.astype(np.float64)).dtype == np.float64,
             "The wrong way round: True means that the dtype is kept.": lambda layer, x: not _keeps_dtype(layer, x),
+            "x itself may be float32 or float64: give the layer one of each, x.astype(...).": (
+                lambda layer, x: layer(x.astype(np.float32)).dtype == np.float32 and layer(x).dtype == np.float64,
+                lambda layer, x: layer(x).dtype == np.float32 and layer(x.astype(np.float64)).dtype == np.float64),
             "It is enough for you that one of the two dtypes is kept: both must be.":
                 lambda layer, x: any(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64)),
-            "Always True: the dtype of the *output* has to be looked at.": lambda layer, x: True,
-            "Always False.": lambda layer, x: False,
+            "True for every layer: give the layer an input of each dtype, and look at the dtype of its *output*.":
+                lambda layer, x: True,
+            "False for every layer: convert the *input* with x.astype(...), and compare dtypes with ==, not with is.":
+                lambda layer, x: False,
         }, ROWS),
     "11.2": Exercise(
-        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _looking_back, _looking_ahead,
-                                                    _first_to_last), {
-            "The changed token itself is compared, too: it changes in every layer. Compare the *other* rows.":
+        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _looking_back, _looking_ahead, _first_to_last, _pair,
+                                                    _centred), {
+            "True for every layer: either the changed token itself is compared (leave it out), or changes pile up "
+            "because x is not copied anew for each token.":
                 lambda layer, x: True,
-            "Only the last token is changed: a layer in which tokens look back is not found. Change every token in "
-            "turn.":
-                lambda layer, x: bool(_influence(layer, x)[-1, :-1].any()),
-            "Only token 0 is changed: a layer in which tokens look ahead is not found. Change every token in turn.":
-                lambda layer, x: bool(_influence(layer, x)[0, 1:].any()),
+            "False for every layer: compare the outputs of the *other* tokens before and after, and change a copy of "
+            "x.":
+                lambda layer, x: False,
             "The wrong way round: True means that tokens are mixed.": lambda layer, x: not _mixes(layer, x),
-            "Never found: after one token has changed, compare the outputs of the others.": lambda layer, x: False,
-            "Only one token in the middle is changed: what the others write is not found. Change every token in turn.":
-                lambda layer, x: bool(_influence(layer, x)[1, [0, *range(2, len(x))]].any()),
+            "The wrong way round: a row that stays the same says nothing; one that moves says that tokens are mixed.":
+                lambda layer, x: bool((~_influence(layer, x)).any()),
+            "One token without effect is not enough for False: return False only after all have been tried.":
+                lambda layer, x: bool(_others(layer, x).any(axis=1).all()),
+            "Tokens that look at an *earlier* one are not found: change every token, not only the last, and compare "
+            "the rows behind it, too.": (
+                lambda layer, x: bool(_influence(layer, x)[-1, :-1].any()),
+                lambda layer, x: bool(np.tril(_influence(layer, x), -1).any())),
+            "Tokens that look at a *later* one are not found: change every token, not only the first, and compare the "
+            "rows before it, too.": (
+                lambda layer, x: bool(_influence(layer, x)[0, 1:].any()),
+                lambda layer, x: bool(np.triu(_influence(layer, x), 1).any())),
+            "Not every token is changed: a layer in which one token looks at one other is not found.": (
+                lambda layer, x: bool(_others(layer, x)[1].any()),
+                lambda layer, x: bool(_others(layer, x)[len(x) // 2].any()),
+                lambda layer, x: bool(_others(layer, x)[[0, -1]].any())),
+            "A token that looks at a distant one is not found: change every token, and compare all other rows.": (
+                lambda layer, x: any(np.diagonal(_influence(layer, x), k).any() for k in (-1, 1)),
+                lambda layer, x: bool(_others(layer, x)[3].any())),
+            "Shuffled tokens: a layer that treats all alike, such as one that subtracts their mean, is not found. "
+            "Change tokens instead.":
+                lambda layer, x: not np.allclose(layer(x[::-1]), layer(x)[::-1]),
         }, ROWS),
     "11.3": Exercise(
-        2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_last), {
-            "before = x is the same array under a second name, and changes with it: before = x.copy().":
+        2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_last, _in_place_all,
+                                                       _swapping, _plain), {
+            "False for every layer: before = x (or x[:]) is the same array; keep a copy, and compare numbers.":
                 lambda layer, x: False,
+            "True only if *every* number has changed: one is enough (any, not all).":
+                lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
+            "Only the sum (or mean) is compared: numbers that trade places are not noticed.":
+                lambda layer, x: (lambda s: layer(x) is not None and not np.isclose(x.sum(), s))(x.sum()),
             "The output is compared with the input: compare x *after* the call with a copy from *before*.":
                 lambda layer, x: True,
             "The wrong way round: True means that the input was changed.":
@@ -140,12 +198,11 @@ EXERCISES = {
             "Only the first token is compared: compare all of x.":
                 lambda layer, x: (lambda b: layer(x) is None or not np.array_equal(x[0], b[0]))(x.copy()),
             "Two calls are compared: that finds a layer that changes its input only if the second result differs. "
-            "Compare "
-            "x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
+            "Compare x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
         }, ROWS, may_change_inputs=True),
     "11.4": Exercise(
         3, "repaired_patient(x, W_gate, W_up, W_down)", _healthy, _patient_inputs, {
-            "Still swapped: the gate's branch, x @ W_gate, is the activated one.":
+            "Large numbers and dtype are right now; the wrong branch is activated.":
                 lambda x, Wg, Wu, Wd: _healthy(x, Wu, Wg, Wd),
             "The division by sqrt(d_ff) got lost.":
                 lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu) @ Wd,

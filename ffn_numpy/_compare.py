@@ -1,0 +1,144 @@
+"""Is a result the right one, and if not, how does it differ? Used by `check`, on whatever a student's code returns."""
+import warnings
+
+import numpy as np
+
+from ._validate import short
+
+
+def as_array(value):
+    """`value` as an array of numbers or booleans, or None if it is anything else."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            array = np.asarray(value)
+    except Exception:  # ragged lists, and whatever a foreign __array__ raises
+        return None
+    return array if array.dtype.kind in "biuf" else None
+
+
+def same(got, right, single=False):
+    """Equal in structure and shape, and in value up to rounding (of float32 if `single`). A list counts as an array."""
+    if isinstance(right, tuple):
+        return (isinstance(got, (tuple, list)) and len(got) == len(right)
+                and all(same(g, r, single) for g, r in zip(got, right)))
+    a, b = as_array(got), as_array(right)
+    if a is None or b is None or a.shape != b.shape or (a.dtype.kind == "b") != (b.dtype.kind == "b"):
+        return False
+    if b.dtype.kind in "bi":
+        return np.array_equal(a, b)
+    return bool(_close(a, b, single).all())
+
+
+def _close(a, b, single):
+    dtypes = {a.dtype, b.dtype}
+    tolerance = 5e-3 if np.dtype(np.float16) in dtypes else 2e-5 if single or np.dtype(np.float32) in dtypes else 1e-9
+    size = np.abs(b[np.isfinite(b)]).max(initial=1e-3)
+    return np.isclose(a, b, rtol=tolerance, atol=tolerance * size, equal_nan=True)
+
+
+def dtype_message(got, right):
+    """What to say about right values in another dtype, or None."""
+    if isinstance(right, tuple):
+        return next(filter(None, map(dtype_message, got, right)), None)
+    if isinstance(right, (bool, int)) and isinstance(got, (float, np.floating)):
+        return f"Right value, but {got!r} is a float: it should be a whole number; use int(...) or //."
+    if isinstance(got, np.ndarray) and isinstance(right, np.ndarray) and got.dtype != right.dtype:
+        if right.dtype == np.float32 and got.dtype == np.float64:
+            return ("Right values, but float32 came back as float64: look for np.zeros(...) or np.ones(...) without "
+                    "dtype, np.sqrt(a number) (use math.sqrt), or a list that became an array.")
+        if right.dtype.kind == got.dtype.kind == "f":
+            return f"Right values, but {right.dtype} came back as {got.dtype}: the result should follow the input."
+    return None
+
+
+def describe(got, right, trial, names=()):
+    """How `got` differs from `right`: structure, shape, a factor, the places, or the largest difference."""
+    if isinstance(right, tuple):
+        if not isinstance(got, (tuple, list)) or len(got) != len(right):
+            return f"Return {len(right)} results: {', '.join(names)}. Yours is {_kind(got)}."
+        fits = [same(g, r, trial.single) for g, r in zip(got, right)]
+        good = ", ".join(name for name, fit in zip(names, fits) if fit)
+        i = fits.index(False)
+        return f"{good + ': right. ' if good else ''}{names[i]}: {describe(got[i], right[i], trial)}"
+    a, b = as_array(got), np.asarray(right)
+    if a is None:
+        return f"expected {_kind(right)}, yours is {_kind(got)}."
+    if a.shape != b.shape:
+        return _describe_shape(a, b, trial)
+    if b.ndim == 0:
+        rounded = b.dtype.kind == "f" and any(a == np.round(b, digits) for digits in range(1, 7))
+        hint = "return the number as it is, not rounded" if rounded else f"for {trial}"
+        return "{}, expected {}, {}.".format(*_pair(a, b), hint)
+    if b.dtype.kind == "f" and a.size > 1:
+        if factor := _factor(a, b):
+            return f"every number is {factor:.4g} times the right one."
+        if len(np.unique(b)) > 3 and same(np.sort(a, axis=None), np.sort(b, axis=None), trial.single):
+            return "the right numbers in the wrong places: is something reshaped that should be transposed, or sorted?"
+    return _describe_numbers(a, b, trial)
+
+
+def _describe_shape(a, b, trial):
+    if b.ndim == 0:
+        every = " (for True and False: .any() or .all())" if a.dtype.kind == "b" else ""
+        return f"an array of shape {a.shape} came back; one single {_kind(b)} is expected{every}."
+    if a.ndim == b.ndim > 1 and a.shape in (b.shape[::-1], np.swapaxes(b, -1, -2).shape):
+        return f"shape {a.shape} is transposed, expected {b.shape}."
+    if a.size == b.size:
+        return f"shape {a.shape}, expected {b.shape}: an axis too many or too few (keepdims, reshape, indexing?)."
+    return f"shape {a.shape}, expected {b.shape} for {trial}."
+
+
+def _describe_numbers(a, b, trial):
+    if b.dtype.kind == "f":
+        differs = ~_close(a, b, trial.single)
+        with np.errstate(all="ignore"):
+            gap = np.where(np.isnan(a), np.inf, np.abs(a - b)) * differs
+        gap = np.where(np.isnan(gap), 0, gap)
+    else:
+        gap = differs = a != b
+    where = tuple(int(i) for i in np.unravel_index(np.argmax(gap), gap.shape))
+    arrays = [x for x in trial.inputs if isinstance(x, np.ndarray)]
+    elementwise = len(arrays) == 1 and arrays[0].shape == b.shape
+    place = f"for {trial.names[0]} = {_number(arrays[0][where])}" if elementwise else f"at {list(where)}"
+    return ("{} of {} numbers differ, for {}. The largest difference is {}: {}, expected {}.".format(
+        differs.sum(), differs.size, trial, place, *_pair(a[where], b[where])))
+
+
+def _factor(a, b):
+    """The constant c with a = c b, if there is one that is not 1."""
+    with np.errstate(all="ignore"):
+        ratio = (a / b)[np.abs(b) > 1e-6]
+    if ratio.size > 1 and np.all(np.isfinite(ratio)) and ratio[0] != 0 and np.allclose(ratio, ratio[0], rtol=1e-4):
+        return float(ratio[0]) if abs(ratio[0] - 1) > 1e-3 else None
+    return None
+
+
+def _kind(value):
+    if isinstance(value, (tuple, list)):
+        return f"a {type(value).__name__} of {len(value)}"
+    array = as_array(value)
+    if array is None:
+        return "None" if value is None else f"a {type(value).__name__}"
+    if array.dtype.kind == "b" and array.ndim == 0:
+        return "True or False"
+    return f"an array of shape {array.shape}" if array.ndim else "number"
+
+
+def _pair(a, b):
+    """Two numbers with as many digits as are needed to tell them apart."""
+    for digits in (4, 6, 9, 17):
+        texts = _number(a, digits), _number(b, digits)
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _number(value, digits=4):
+    return f"{value:.{digits}g}" if value.dtype.kind == "f" and abs(value) < 1e9 else str(value)
+
+
+def value_text(value):
+    """A result in a message: a single number with a few digits, anything else cut short."""
+    array = as_array(value)
+    return short(value) if array is None or array.size != 1 else _number(array.reshape(())[()])

@@ -1,0 +1,171 @@
+"""The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from ffn_numpy.check import CheckFailed, NotAttempted, check, show_guess
+from ffn_numpy.exercises import find, numbers
+
+NUMBERS = numbers()
+every_exercise = pytest.mark.parametrize("number", NUMBERS)
+
+
+def message(number, answer, seed=0):
+    """What the check says about a wrong answer, on one line."""
+    with pytest.raises(CheckFailed) as failure:
+        check(number, answer, seed)
+    return " ".join(str(failure.value).split())
+
+
+@every_exercise
+@pytest.mark.parametrize("seed", range(4))
+def test_the_function_that_is_asked_for_passes(number, seed, capsys):
+    check(number, find(number).right, seed)
+    assert capsys.readouterr().out.startswith(f"✓ {number} {find(number).call}: right on 6 random inputs")
+
+
+@every_exercise
+@pytest.mark.parametrize("seed", range(4))
+def test_every_mistake_is_told_from_the_right_answer_and_from_the_others(number, seed):
+    for text, wrong in find(number).known():
+        assert text in message(number, wrong, seed)
+
+
+@every_exercise
+def test_enough_mistakes_are_known_and_messages_are_short(number):
+    exercise = find(number)
+    assert len(exercise.mistakes) >= (2 if exercise.stars == 1 else 3)
+    for text in exercise.mistakes:
+        assert len(text) <= 200 and text.rstrip(")\"")[-1] in ".:?1" and "\n" not in text, text
+
+
+# What students hand in besides a wrong formula.
+
+def endless_recursion(*inputs):
+    return endless_recursion(*inputs)
+
+
+NONSENSE = {
+    "no return": (lambda *a: None, "returned None"),
+    "text": (lambda *a: "hello", ""),
+    "a dict": (lambda *a: {"h": 1}, ""),
+    "a generator": (lambda *a: (i for i in range(3)), ""),
+    "an object": (lambda *a: object(), ""),
+    "ragged": (lambda *a: [[1, 2], [3]], ""),
+    "complex": (lambda *a: np.ones(3) * 1j, ""),
+    "nan": (lambda *a: np.full((5, 3), np.nan), ""),
+    "the wrong number of results": (lambda *a: (1, 2, 3, 4, 5), ""),
+    "nothing in it": (lambda *a: np.zeros(0), ""),
+    "its inputs": (lambda *a: a, ""),
+    "an exception": (lambda *a: 1 / 0, "ZeroDivisionError: division by zero"),
+    "a long message": (lambda *a: (_ for _ in ()).throw(ValueError("x" * 9999)), "ValueError"),
+    "exit": (lambda *a: exit(), "SystemExit"),
+    "endless recursion": (endless_recursion, "calls itself without end"),
+    "not attempted": (lambda *a: (_ for _ in ()).throw(NotImplementedError()), "Not attempted yet"),
+    "too few arguments": (lambda: 1, "Your function takes 0 arguments; the check calls"),
+    "too many arguments": (lambda a, b, c, d, e, f, g: 1, "Your function takes 7 arguments; the check calls"),
+    "a number": (3, "needs your function, got a int"),
+    "an array": (np.zeros(3), "needs your function, got a ndarray"),
+    "None": (None, "needs your function, got None"),
+}
+
+
+@every_exercise
+@pytest.mark.parametrize("nonsense", NONSENSE)
+def test_nonsense_gets_a_calm_message(number, nonsense):
+    answer, expected = NONSENSE[nonsense]
+    said = message(number, answer)
+    assert expected in said and len(said) < 500 and said[0] in "✗○"
+
+
+def test_an_endless_loop_is_stopped(monkeypatch):
+    def loop(x, W1, b1):
+        while True:
+            pass
+
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+    start = time.monotonic()
+    assert "is there a loop that never ends?" in message("1.1", loop)
+    assert time.monotonic() - start < 5
+    check("1.1", lambda x, W1, b1: x @ W1 + b1)  # and the next check is not hit by the same alarm
+
+
+def test_a_stop_by_the_reader_is_not_swallowed():
+    def stopped(x, W1, b1):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        check("1.1", stopped)
+
+
+def test_right_values_with_a_wrong_side_are_named():
+    def in_place(x, W1, b1):
+        x *= 2
+        return x / 2 @ W1 + b1
+
+    assert "changed its input x" in message("1.1", in_place)
+    creep = message("1.1", lambda x, W1, b1: x @ W1 + b1 + np.zeros(b1.shape))
+    assert "float32 came back as float64" in creep and "np.zeros" in creep
+    assert "float64 came back as float32" in message("1.1", lambda x, W1, b1: (x @ W1 + b1).astype(np.float32))
+    assert "NumPy warned: overflow encountered in exp" in message("2.2", lambda h: h / (1 + np.exp(-h)))
+    assert "is a float: it should be a whole number" in message("6.2", lambda n, m: -(-n // m) * float(m))
+
+
+def test_a_mistake_without_a_name_is_described():
+    assert "every number is 3 times the right one" in message("1.1", lambda x, W1, b1: 3 * (x @ W1 + b1))
+    assert "is transposed, expected (5," in message("1.1", lambda x, W1, b1: (x @ W1 + b1).T)
+    assert "an axis too many or too few" in message("1.1", lambda x, W1, b1: (x @ W1 + b1)[..., None])
+    assert "shape (5, 2), expected (5," in message("1.1", lambda x, W1, b1: (x @ W1 + b1)[..., :2])
+    assert "numbers differ, for x (5," in message("1.1", lambda x, W1, b1: x @ W1 + b1 + x.sum())
+    assert "Right already: it runs, and every shape fits." in message("1.1", lambda x, W1, b1: x @ W1 + b1 + x.sum())
+    assert "in the wrong places" in message("4.2", lambda a, W2: (a[:, :, None] * W2)[:, ::-1])
+    assert "return the number as it is, not rounded" in message("8.2", lambda s, t: round((s.argmax(axis=1) == t).mean(), 2))
+    fixed = np.ones((5, 3))
+    assert "the same answer" in message("1.1", lambda x, W1, b1: fixed)
+
+
+def test_an_error_names_the_line_and_what_went_well():
+    def rows_only(x, W1, b1):
+        return x.dot(W1) + b1 + 0 * W1[0] * x[:, :1]
+
+    said = message("1.1", rows_only)
+    assert "stopped with ValueError" in said and "in the line: return x.dot" in said
+    assert "Right for x (5," in said and "For x (2, 3," in said and "(compared from the right" in said
+
+
+def test_failed_checks_are_shown_without_a_traceback():
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import capture_output
+    shell = InteractiveShell()
+    with capture_output() as shown:
+        result = shell.run_cell('from ffn_numpy.check import check\ncheck("1.1", lambda x, W1, b1: x @ W1)')
+    assert isinstance(result.error_in_exec, CheckFailed)  # still an error to whoever runs the notebook
+    assert shown.stdout.splitlines()[0].startswith("✗ 1.1 lift(x, W1, b1)")
+    assert "Traceback" not in shown.stdout and "File" not in shown.stdout
+    assert issubclass(NotAttempted, CheckFailed) and issubclass(CheckFailed, AssertionError)
+
+
+def test_unknown_exercises_and_seeds_are_refused():
+    for number in ("1.9", "0.1", "12.1", "lift", "", None, 1.1, 7):
+        with pytest.raises(ValueError, match="exercise must be one of"):
+            check(number, abs)
+    for seed in (-1, "x", 1.5):
+        with pytest.raises((ValueError, TypeError), match="seed must be"):
+            check("1.1", abs, seed)
+
+
+def test_a_check_leaves_the_world_as_it_was():
+    """Global NumPy state, warning filters and error settings are those of before."""
+    np.random.seed(1)
+    state, filters, settings = np.random.get_state()[1].copy(), list(warnings.filters), np.geterr()
+    message("2.2", lambda h: h / (1 + np.exp(-h)))
+    assert np.array_equal(np.random.get_state()[1], state)
+    assert warnings.filters == filters and np.geterr() == settings
+
+
+def test_show_guess(capsys):
+    show_guess(None)
+    show_guess((7, 32))
+    assert capsys.readouterr().out == "your guess: no guess\nyour guess: (7, 32)\n"

@@ -1,0 +1,89 @@
+"""README's commands for teachers, run offline on a copy: hand out, collect five submissions, grade, give feedback."""
+import csv
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+pytest.importorskip("nbgrader", reason='nbgrader is not installed: pip install -e ".[teach]"')
+
+ROOT = Path(__file__).parent.parent
+LESSON = "01_lift"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """A copy of the repository's notebooks folder, as a teacher has it after cloning."""
+    course = tmp_path_factory.mktemp("course")
+    shutil.copytree(ROOT / "notebooks", course / "notebooks")
+    return course
+
+
+def commands():
+    """The nbgrader commands of the README, in its order: their arguments."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return [line.split() for line in re.findall(r"^\.\./\.venv/bin/nbgrader ([\w ]+?) *(?:#.*)?$", readme, re.M)]
+
+
+def nbgrader(course, arguments):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "PYTHONWARN"))}
+    env |= {"JUPYTER_CONFIG_DIR": str(course / "config"), "IPYTHONDIR": str(course / "ipython")}
+    done = subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=course / "notebooks", env=env,
+                          capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def submit(course, student, **cells):
+    """Hand in the released notebook with the sources of some cells replaced: cell id -> source."""
+    released = course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb"
+    nb = nbformat.read(released, as_version=4)
+    for cell in nb.cells:
+        cell.source = cells.get(cell.id.replace("-", "_"), cell.source)
+    folder = course / "classroom" / "submitted" / student / LESSON
+    folder.mkdir(parents=True)
+    nbformat.write(nb, folder / released.name)
+
+
+def solutions():
+    nb = nbformat.read(ROOT / "notebooks" / "solutions" / f"{LESSON}.ipynb", as_version=4)
+    return {c.id.replace("-", "_"): c.source for c in nb.cells
+            if c.cell_type == "code" and c.metadata.get("nbgrader", {}).get("solution")}
+
+
+def test_a_round_with_five_submissions(course):
+    hand_out, grade, feedback, export = commands()
+    assert [hand_out[0], grade[0], feedback[0], export[0]] == [
+        "generate_assignment", "autograde", "generate_feedback", "export"]
+
+    nbgrader(course, hand_out)
+    released = course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb"
+    assert released.read_bytes() == (ROOT / "notebooks" / "exercises" / released.name).read_bytes()
+
+    right = solutions()
+    submit(course, "right", **right)
+    submit(course, "wrong", **right | {"lift": "def lift(x, W1, b1):\n    return x @ W1"})
+    submit(course, "blank")
+    submit(course, "endless", **right | {"mix": "while True:\n    pass"})
+    submit(course, "tampered", lift="def lift(x, W1, b1):\n    return x @ W1", check_1_1="print('all good')")
+
+    for arguments in (grade, feedback, export):
+        nbgrader(course, arguments)
+    with open(course / "classroom" / "grades.csv", encoding="utf-8") as f:
+        scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(f)}
+    # 1 + 2 + 2 + 3 points are graded by machine, 3 more (the question to discuss) by the teacher.
+    assert scores == {"right": (8, 11), "wrong": (7, 11), "blank": (0, 11), "endless": (6, 11), "tampered": (0, 11)}
+
+    page = (course / "classroom" / "feedback" / "wrong" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    assert "The bias is missing: add b1 to x @ W1." in page and "Traceback" not in page
+
+
+def test_a_teachers_change_to_the_source_is_kept(course):
+    source = course / "classroom" / "source" / LESSON / f"{LESSON}.ipynb"
+    source.write_text(source.read_text(encoding="utf-8").replace("Exercises 01: lift", "Homework 1"), encoding="utf-8")
+    nbgrader(course, ["generate_assignment", LESSON, "--force"])
+    assert "Homework 1" in (course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8")
