@@ -6,13 +6,16 @@ from pathlib import Path
 import nbformat
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+ROOT = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = sorted(ROOT.glob("*.ipynb"))
+EXECUTED = NOTEBOOKS + sorted(ROOT.glob("solutions/*.ipynb"))
+ALL = EXECUTED + sorted(ROOT.glob("exercises/*.ipynb"))
 LESSONS = [p for p in NOTEBOOKS if p.stem != "00_ready"]
 LOCAL = re.compile(r"/root/|/home/|/tmp/|/Users/|[A-Z]:\\\\|site-packages|\b0x[0-9a-f]{6,}|<[\w.]+ object at")
 
 
 def by_name(paths):
-    return pytest.mark.parametrize("path", paths, ids=lambda p: p.stem)
+    return pytest.mark.parametrize("path", paths, ids=lambda p: f"{p.parent.name}-{p.stem}")
 
 
 def code_cells(nb):
@@ -27,7 +30,7 @@ def test_lessons_are_numbered_without_gaps():
     assert [int(p.stem[:2]) for p in NOTEBOOKS] == list(range(len(NOTEBOOKS))) and len(NOTEBOOKS) >= 6
 
 
-@by_name(NOTEBOOKS)
+@by_name(EXECUTED)
 def test_format_and_metadata(path):
     nb = read(path)
     nbformat.validate(nb)
@@ -40,7 +43,7 @@ def test_format_and_metadata(path):
         assert cell.metadata.get("jupyter", {"outputs_hidden": True}) == {"outputs_hidden": True}, cell.id
 
 
-@by_name(NOTEBOOKS)
+@by_name(EXECUTED)
 def test_executed_in_order_and_quiet(path):
     nb = read(path)
     cells = code_cells(nb)
@@ -54,7 +57,7 @@ def test_executed_in_order_and_quiet(path):
             assert "widget-view" not in text, cell.id
 
 
-@by_name(NOTEBOOKS)
+@by_name(EXECUTED)
 def test_cells_are_short_and_show_their_output(path):
     for cell in code_cells(read(path)):
         lines = cell.source.splitlines()
@@ -104,7 +107,7 @@ def test_anatomy(path):
     assert not re.search(r"\b(magic|powerful|simply|of course|obviously|as we all know)\b", text, re.I)
 
 
-@by_name(NOTEBOOKS)
+@by_name(ALL)
 def test_headings_do_not_skip_a_level(path):
     cells = [c.source for c in read(path).cells if c.cell_type == "markdown"]
     prose = re.sub(r"```.*?```", "", "\n".join(cells), flags=re.S)
@@ -113,7 +116,7 @@ def test_headings_do_not_skip_a_level(path):
     assert all(b <= a + 1 for a, b in zip(levels, levels[1:]))
 
 
-@by_name(NOTEBOOKS)
+@by_name(ALL)
 def test_links_to_files_lead_somewhere(path):
     text = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown")
     for target in re.findall(r"\]\(([^)#]+)\)", text):
