@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from student_answers import RIGHT, WRONG
 
 from ffn_numpy.check import CheckFailed, NotAttempted, check, show_guess
 from ffn_numpy.exercises import find, numbers
@@ -39,6 +40,26 @@ def test_enough_mistakes_are_known_and_messages_are_short(number):
     assert len(exercise.mistakes) >= (2 if exercise.stars == 1 else 3)
     for text in exercise.mistakes:
         assert len(text) <= 200 and text.rstrip(")\"")[-1] in ".:?1" and "\n" not in text, text
+
+
+def function(number, source):
+    """The function that a student's source defines, with the imports of the exercise notebooks."""
+    names = {}
+    exec("import math\nimport numpy as np\nfrom ffn_numpy import ACTIVATIONS, gelu, layer_norm, sigmoid, silu, softmax",
+         names)
+    exec(source, names)
+    return names[find(number).call.partition("(")[0]]
+
+
+@pytest.mark.parametrize("number, mistake, said, source", WRONG, ids=[f"{w[0]}: {w[1]}" for w in WRONG])
+def test_wrong_answers_of_students_are_named(number, mistake, said, source):
+    assert said in message(number, function(number, source))
+
+
+@pytest.mark.parametrize("number, style, source", RIGHT, ids=[f"{r[0]}: {r[1]}" for r in RIGHT])
+def test_other_right_styles_pass(number, style, source):
+    """Loops, einsum, lists, other names: what counts is the result."""
+    check(number, function(number, source))
 
 
 # What students hand in besides a wrong formula.

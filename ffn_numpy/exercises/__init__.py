@@ -16,7 +16,7 @@ ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
 
 
 class Case(NamedTuple):
-    """One random trial: x has shape (*lead, d); f is d_ff, equal to d in trial 3."""
+    """One random trial: x has shape (*lead, d); f is d_ff. In trial 3, all sizes are 4: any axis fits."""
 
     i: int
     lead: tuple
@@ -68,11 +68,11 @@ class Exercise:
                 yield message, function
 
     def cases(self, seed):
-        """Six random trials: four in float64 (the fourth with d == f), two in float32."""
+        """Six random trials: four in float64 (the fourth with 4 tokens and d = f = 4), two in float32."""
         rng = np.random.default_rng(seed)
         for i, lead in enumerate(self.leads):
-            d = int(rng.integers(3, 7))
-            f = d if i == 3 else d + int(rng.integers(2, 8))
+            d = 4 if i == 3 else int(rng.integers(3, 7))                        # the fourth: 4 tokens, d = f = 4
+            f = 4 if i == 3 else d + int(rng.integers(2, 8))
             yield Case(i, lead, d, f, np.float64 if i < 4 else np.float32, rng)
 
 

@@ -103,8 +103,8 @@ EXERCISES = {
                 lambda x, w1, w2, w3: silu(x @ w1.T) * (x @ w3.T) @ w2,
             "w1 and w3 are used as they are stored, (out, in): they need .T. With d_ff = d_model no shape tells.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2.T),
-            "w2 is used as the up branch: the numbers in the names do not follow the order of use.":
-                lambda x, w1, w2, w3: _swiglu(x, w1.T, w2, w3),
+            "w2 is used as the up branch: the numbers in the names do not follow the order of use.": (
+                lambda x, w1, w2, w3: _swiglu(x, w1.T, w2, w3), lambda x, w1, w2, w3: _swiglu(x, w1.T, w2.T, w3.T)),
             "No matrix is transposed: the file stores (out, in). With d_ff = d_model no shape tells.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2),
         }),

@@ -29,6 +29,7 @@ EXERCISES = {
             "b1 is missing: it has d_ff numbers.": lambda d, f: 2 * d * f + d,
             "Three matrices: that is the gated FFN; the plain one has two.": (
                 lambda d, f: 3 * d * f, lambda d, f: 3 * d * f + d + f, lambda d, f: 3 * d * f + d + 2 * f),
+            "Only one of the matrices is counted.": lambda d, f: d * f + d + f,
             "Only W1 and b1 are counted: the way down has parameters too.": lambda d, f: d * f + f,
             "Both biases are counted with d_ff numbers: b2 has d_model.": lambda d, f: 2 * d * f + 2 * f,
             "Both biases are counted with d_model numbers: b1 has d_ff.": lambda d, f: 2 * d * f + 2 * d,

@@ -127,6 +127,9 @@ EXERCISES = {
             "The transposing is right, but the activation is ReLU: BERT uses GELU.":
                 lambda x, t: _bert(x, t, act=relu),
             "The activation got lost.": lambda x, t: _bert(x, t, act=np.asarray),
+            "W @ x works for one single token only: tokens are rows here, x @ W.T.":
+                lambda x, t: t["output.dense.weight"] @ gelu(t["intermediate.dense.weight"] @ x + t[
+                    "intermediate.dense.bias"]) + t["output.dense.bias"],
             "intermediate.dense.bias is missing.": lambda x, t: _bert(x, t, b1=0),
             "output.dense.bias is missing.": lambda x, t: _bert(x, t, b2=0),
             "A weight is reshaped where it should be transposed: .T, not reshape (exercise 1.4).":

@@ -75,6 +75,8 @@ EXERCISES = {
             "eps is missing: it stands beside the mean square, under the root.": lambda x, g, eps: _rms(x, g, 0 * eps),
             "eps is an argument: use it, not a fixed number.": tuple(
                 lambda x, g, eps, e=e: _rms(x, g, e) for e in (1e-5, 1e-6, 1e-8)),
+            "The mean lost its axis: one number for each token must stand in a column (keepdims=True).":
+                lambda x, g, eps: x / np.sqrt((x * x).mean(axis=-1) + eps) * g,
             "eps stands outside the root: sqrt(mean square + eps).":
                 lambda x, g, eps: x / (np.sqrt((x * x).mean(axis=-1, keepdims=True)) + eps) * g,
             "Multiplied by the rms instead of divided.":
@@ -106,6 +108,9 @@ EXERCISES = {
                 lambda x, g, b, eps: x - x.mean(-1, keepdims=True) / np.sqrt(x.var(-1, keepdims=True) + eps) * g + b,
             "eps is an argument: use it, not a fixed number.": tuple(
                 lambda x, g, b, eps, e=e: _layer(x, g, b, e) for e in (1e-5, 1e-6, 1e-8)),
+            "Mean and variance lost their axis: one number for each token must stand in a column (keepdims=True).": (
+                lambda x, g, b, eps: (x - x.mean(-1)) / np.sqrt(x.var(-1) + eps) * g + b,
+                lambda x, g, b, eps: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1) + eps) * g + b),
             "Gain and bias are swapped.": lambda x, g, b, eps: _layer(x, b, g, eps),
             "The bias is added before the gain: gain * normalised + bias.":
                 lambda x, g, b, eps: (_layer(x, np.ones_like(g), b, eps)) * g,

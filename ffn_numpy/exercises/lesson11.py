@@ -150,8 +150,8 @@ EXERCISES = {
                 lambda layer, x: False,
         }, ROWS),
     "11.2": Exercise(
-        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _looking_back, _looking_ahead, _first_to_last, _pair,
-                                                    _centred), {
+        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _looking_ahead, _first_to_last, _pair,
+                                                    _looking_back), {
             "True for every layer: either the changed token itself is compared (leave it out), or changes pile up "
             "because x is not copied anew for each token.":
                 lambda layer, x: True,
