@@ -49,6 +49,11 @@ def submit(course, student, **cells):
     nbformat.write(nb, folder / released.name)
 
 
+def scores(course):
+    with open(course / "classroom" / "grades.csv", encoding="utf-8") as f:
+        return {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(f)}
+
+
 def solutions():
     nb = nbformat.read(ROOT / "notebooks" / "solutions" / f"{LESSON}.ipynb", as_version=4)
     return {c.id.replace("-", "_"): c.source for c in nb.cells
@@ -73,17 +78,26 @@ def test_a_round_with_five_submissions(course):
 
     for arguments in (grade, feedback, export):
         nbgrader(course, arguments)
-    with open(course / "classroom" / "grades.csv", encoding="utf-8") as f:
-        scores = {row["student_id"]: (float(row["score"]), float(row["max_score"])) for row in csv.DictReader(f)}
     # 1 + 2 + 2 + 3 points are graded by machine, 3 more (the question to discuss) by the teacher.
-    assert scores == {"right": (8, 11), "wrong": (7, 11), "blank": (0, 11), "endless": (6, 11), "tampered": (0, 11)}
+    assert scores(course) == {
+        "right": (8, 11), "wrong": (7, 11), "blank": (0, 11), "endless": (6, 11), "tampered": (0, 11)}
 
     page = (course / "classroom" / "feedback" / "wrong" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
-    assert "The bias is missing: add b1 to x @ W1." in page and "Traceback" not in page
+    assert "The bias is missing: add b1 to x @ W1." in page and "Traceback (most recent" not in page
 
 
-def test_a_teachers_change_to_the_source_is_kept(course):
+def test_a_teachers_own_hidden_test_is_kept_from_students_and_counts(course):
+    """As the guide says: change the copy in classroom/source, hand out again, grade again."""
     source = course / "classroom" / "source" / LESSON / f"{LESSON}.ipynb"
-    source.write_text(source.read_text(encoding="utf-8").replace("Exercises 01: lift", "Homework 1"), encoding="utf-8")
+    nb = nbformat.read(source, as_version=4)
+    check = next(c for c in nb.cells if c.id == "check-1-1")
+    check.source += ("\n### BEGIN HIDDEN TESTS\ncheck('1.1', lift, seed=7)\n"
+                     "assert lift([1.0], [[2.0]], [3.0]) == 0, 'a test that nobody can pass'\n### END HIDDEN TESTS")
+    nbformat.write(nb, source)
     nbgrader(course, ["generate_assignment", LESSON, "--force"])
-    assert "Homework 1" in (course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8")
+    released = (course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8")
+    assert "HIDDEN" not in released and "seed=7" not in released
+
+    nbgrader(course, ["autograde", LESSON, "--student=right", "--force"])
+    nbgrader(course, ["export"])
+    assert scores(course)["right"] == (7, 11)

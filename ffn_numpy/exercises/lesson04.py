@@ -35,8 +35,6 @@ EXERCISES = {
             "Both biases are counted with d_model numbers: b1 has d_ff.": lambda d, f: 2 * d * f + 2 * d,
             "One bias for each weight: a bias has one number for each *output* of its matrix.":
                 lambda d, f: 4 * d * f,
-            "W2 is counted as if it were as W1 with its own bias twice: b1 has d_ff numbers, b2 has d_model.":
-                lambda d, f: 2 * (d * f + d + f),
             "Only the last part is left: total = ... starts anew each time, total += ... adds.": (
                 lambda d, f: d, lambda d, f: f),
             "d_ff was taken as 4 d_model: it is an argument of its own.": lambda d, f: 8 * d * d + 5 * d,

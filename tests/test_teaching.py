@@ -1,0 +1,83 @@
+"""The teacher's guide and the cheat sheet: complete, consistent with the repository, minutes that add up."""
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = ROOT / "notebooks"
+GUIDE = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
+PROSE = re.sub(r"```.*?```", "", GUIDE, flags=re.S)
+CHAPTERS = {c.split("\n")[0]: c for c in GUIDE.split("\n## ")}
+PLANS = {p[:2]: p for p in re.split(r"^### (?=\d\d )", CHAPTERS["Lesson plans"], flags=re.M)[1:]}
+
+
+def test_every_lesson_has_a_plan():
+    assert list(PLANS) == [p.stem[:2] for p in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))][1:]
+
+
+@pytest.mark.parametrize("lesson", PLANS)
+def test_a_plan_fills_fifty_minutes_and_has_all_parts(lesson):
+    plan = PLANS[lesson]
+    minutes = [int(b or a) for a, b in re.findall(r"^\| (\d+)(?:–\d+ \((\d+)\))? \|", plan, re.M)]
+    assert sum(minutes) == 50 and len(minutes) >= 8
+    for part in ("by the end students can", "**predict 1.", "**predict 2.", "**predict 3", "expect", "board",
+                 "**cut first", "**homework:**", "**90 minutes", "**exit ticket", "key"):
+        assert part in plan.lower(), part
+    for split in re.findall(r"[Ee]xpect (\d+(?: / \d+)+)\s*%\.", plan):
+        assert sum(map(int, split.split(" / "))) == 100 or "other" in plan, split
+
+
+def test_links_and_anchors_lead_somewhere():
+    anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", PROSE, re.M)}
+    for target in re.findall(r"\]\(([^)]+)\)", PROSE):
+        found = target[1:] in anchors if target.startswith("#") else (NOTEBOOKS / target).exists()
+        assert found or target.startswith("https://"), target
+    for name in re.findall(r"`(tests/[\w./]+)`|python (tests/[\w./]+)", GUIDE):
+        assert (ROOT / "".join(name)).exists(), name
+
+
+def test_headings_do_not_skip_a_level():
+    levels = [len(m) for m in re.findall(r"^(#+) ", PROSE, re.M)]
+    assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:]))
+
+
+def test_grading_commands_are_those_of_the_readme():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = [re.findall(r"^\.\./\.venv/bin/nbgrader (\w+)", text, re.M) for text in (readme, GUIDE)]
+    assert commands[0] == commands[1] == ["generate_assignment", "autograde", "generate_feedback", "export"]
+
+
+def test_concept_test_has_ten_questions_with_a_key():
+    questions, key = CHAPTERS["Concept test"].split("<summary>Key</summary>")
+    asked = re.findall(r"^\*\*(\d+)\.\*\*", questions, re.M)
+    answers = dict(re.findall(r"^\| (\d+) \| ([a-d]) \|", key, re.M))
+    assert asked == list(answers) == [str(i) for i in range(1, 11)]
+    assert re.findall(r"^- ([a-d])\)", questions, re.M) == list("abcd") * 10
+    assert max(list(answers.values()).count(letter) for letter in "abcd") <= 3
+
+
+def test_glossary_is_in_order_and_complete():
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]*[\u4e00-\u9fff][^|]*|[^|]+) \| ([^|]+) \| (\d\d) \|$", GUIDE, re.M)
+    terms = [row[0].rstrip(" *").lower() for row in rows]
+    assert len(terms) >= 60 and terms == sorted(terms)
+
+
+class Outline(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.attributes = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *a) for a in attrs]
+
+
+def test_cheat_sheet_stands_alone_and_is_accessible():
+    outline = Outline()
+    outline.feed((NOTEBOOKS / "cheat_sheet.html").read_text(encoding="utf-8"))
+    assert outline.tags.count("h1") == 1 and outline.tags.count("h2") >= 8
+    assert ("html", "lang", "en") in outline.attributes
+    assert outline.tags.count("th") == sum(a[:2] == ("th", "scope") for a in outline.attributes)
+    assert not {"script", "link", "img"} & set(outline.tags)
