@@ -123,6 +123,15 @@ def test_links_to_files_lead_somewhere(path):
         assert target.startswith("https://") or (path.parent / target).exists(), target
 
 
+@by_name(NOTEBOOKS)
+def test_every_figure_is_described_in_the_cell_after_it(path):
+    """The text alternative: what is to be seen, for readers who cannot see it."""
+    nb = read(path)
+    for cell, after in zip(nb.cells, nb.cells[1:]):
+        if cell.cell_type == "code" and any("image/png" in o.get("data", {}) for o in cell.outputs):
+            assert after.cell_type == "markdown" and len(after.source) > 80, cell.id
+
+
 def outputs_as_text(cell):
     return "\n".join(o.get("text") or o.get("data", {}).get("text/plain", "") for o in cell.outputs)
 

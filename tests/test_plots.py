@@ -1,6 +1,7 @@
 """Figures are tested on their data: bars, lines, rectangles and labels, not pixels."""
 import subprocess
 import sys
+from itertools import combinations
 
 import matplotlib
 import numpy as np
@@ -162,14 +163,41 @@ def test_many_labels_share_the_colours():
     assert len(ax.get_legend().get_texts()) == 8
 
 
+def linear_rgb(color):
+    rgb = np.array([int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)])
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb):
+    """CIELAB (D65) of linear RGB: equal distances look about equally different."""
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    t = to_xyz @ np.clip(rgb, 0, 1) / to_xyz.sum(axis=1)
+    f = np.where(t > 216 / 24389, np.cbrt(t), (24389 / 27 * t + 16) / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1: what protanopes, deuteranopes and tritanopes see (linear RGB).
+COLOUR_BLIND = {
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+@pytest.mark.parametrize("kind", COLOUR_BLIND)
+def test_stage_colors_can_be_told_apart_by_colour_blind_readers(kind):
+    """2.3 is a just noticeable difference; every pair of stages keeps at least 15."""
+    seen = [lab(COLOUR_BLIND[kind] @ linear_rgb(color)) for color in plots.STAGE_COLORS.values()]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(seen, 2)) > 15
+
+
+def test_curves_differ_in_dashes_too():
+    assert len(set(plots.LINE_STYLES)) == len(plots.LINE_STYLES) >= len(plots.CURVE_COLORS)
+
+
 def test_stage_colors_can_be_told_apart_in_grey():
     """The pairs that share axes differ in luminance (WCAG relative luminance), not only in hue."""
-    def luminance(color):
-        rgb = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-    grey = {name: luminance(color) for name, color in plots.STAGE_COLORS.items()}
+    grey = {name: np.array([0.2126, 0.7152, 0.0722]) @ linear_rgb(color) for name, color in plots.STAGE_COLORS.items()}
     for a, b in (("lift", "activate"), ("x", "lift"), ("x", "project_down"), ("lift", "gated"), ("gate", "lift"),
                  ("gate", "activate")):
         lighter, darker = max(grey[a], grey[b]), min(grey[a], grey[b])
