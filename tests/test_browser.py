@@ -2,6 +2,7 @@
 
 Works on copies without execution counts, so every count that is found afterwards comes from this run.
 """
+import contextlib
 import json
 import os
 import re
@@ -48,10 +49,12 @@ EXPLORERS = [p for p in LESSONS if any("ipywidgets" in c.source for c in code_ce
 def wait_for_url(process, runtime):
     """The address that a Jupyter server writes down once it listens."""
     deadline = time.monotonic() + 90
-    while not (files := list(runtime.glob("jpserver-*.json"))):
+    while True:
+        for file in runtime.glob("jpserver-*.json"):
+            with contextlib.suppress(json.JSONDecodeError):  # half written
+                return json.loads(file.read_text(encoding="utf-8"))["url"]
         assert process.poll() is None and time.monotonic() < deadline, "JupyterLab did not start"
         time.sleep(0.1)
-    return json.loads(files[0].read_text(encoding="utf-8"))["url"]
 
 
 @pytest.fixture(scope="module")
