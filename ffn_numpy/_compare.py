@@ -42,27 +42,28 @@ def dtype_message(got, right):
     if isinstance(right, tuple):
         return next(filter(None, map(dtype_message, got, right)), None)
     if isinstance(right, (bool, int)) and isinstance(got, (float, np.floating)):
-        return f"Right value, but {got!r} is a float: it should be a whole number; use int(...) or //."
+        return f"Right value, but {float(got)} is a float: it should be a whole number; use int(...) or //."
     if isinstance(got, np.ndarray) and isinstance(right, np.ndarray) and got.dtype != right.dtype:
         if right.dtype == np.float32 and got.dtype == np.float64:
-            return ("Right values, but float32 came back as float64: look for np.zeros(...) or np.ones(...) without "
+            return ("Right values, but float32 came back as float64: look for np.zeros, np.ones or np.full without "
                     "dtype, np.sqrt(a number) (use math.sqrt), or a list that became an array.")
         if right.dtype.kind == got.dtype.kind == "f":
             return f"Right values, but {right.dtype} came back as {got.dtype}: the result should follow the input."
     return None
 
 
-def describe(got, right, trial, names=()):
+def describe(got, right, trial, exercise):
     """How `got` differs from `right`: structure, shape, a factor, the places, or the largest difference."""
     if isinstance(right, tuple):
+        names = exercise.returns
         if not isinstance(got, (tuple, list)) or len(got) != len(right):
             return f"Return {len(right)} results: {', '.join(names)}. Yours is {_kind(got)}."
         fits = [same(g, r, trial.single) for g, r in zip(got, right)]
         good = ", ".join(name for name, fit in zip(names, fits) if fit)
         i = fits.index(False)
-        return f"{good + ': right. ' if good else ''}{names[i]}: {describe(got[i], right[i], trial)}"
+        return f"{good + ': right. ' if good else ''}{names[i]}: {describe(got[i], right[i], trial, exercise)}"
     a, b = as_array(got), np.asarray(right)
-    if a is None:
+    if a is None or (a.dtype.kind == "b" and a.shape == b.shape and b.dtype.kind != "b"):
         return f"expected {_kind(right)}, yours is {_kind(got)}."
     if a.shape != b.shape:
         return _describe_shape(a, b, trial)
@@ -74,14 +75,15 @@ def describe(got, right, trial, names=()):
         if factor := _factor(a, b):
             return f"every number is {factor:.4g} times the right one."
         if len(np.unique(b)) > 3 and same(np.sort(a, axis=None), np.sort(b, axis=None), trial.single):
-            return "the right numbers in the wrong places: is something reshaped that should be transposed, or sorted?"
-    return _describe_numbers(a, b, trial)
+            return ("the right numbers in the wrong places: is something sorted, not moved, or reshaped instead of "
+                    "transposed?")
+    return _describe_numbers(a, b, trial, exercise.elementwise)
 
 
 def _describe_shape(a, b, trial):
     if b.ndim == 0:
         every = " (for True and False: .any() or .all())" if a.dtype.kind == "b" else ""
-        return f"an array of shape {a.shape} came back; one single {_kind(b)} is expected{every}."
+        return f"an array of shape {a.shape} came back; one single value is expected{every}."
     if a.ndim == b.ndim > 1 and a.shape in (b.shape[::-1], np.swapaxes(b, -1, -2).shape):
         return f"shape {a.shape} is transposed, expected {b.shape}."
     if a.size == b.size:
@@ -89,7 +91,7 @@ def _describe_shape(a, b, trial):
     return f"shape {a.shape}, expected {b.shape} for {trial}."
 
 
-def _describe_numbers(a, b, trial):
+def _describe_numbers(a, b, trial, elementwise):
     if b.dtype.kind == "f":
         differs = ~_close(a, b, trial.single)
         with np.errstate(all="ignore"):
@@ -98,9 +100,7 @@ def _describe_numbers(a, b, trial):
     else:
         gap = differs = a != b
     where = tuple(int(i) for i in np.unravel_index(np.argmax(gap), gap.shape))
-    arrays = [x for x in trial.inputs if isinstance(x, np.ndarray)]
-    elementwise = len(arrays) == 1 and arrays[0].shape == b.shape
-    place = f"for {trial.names[0]} = {_number(arrays[0][where])}" if elementwise else f"at {list(where)}"
+    place = f"for {trial.names[0]} = {_number(trial.inputs[0][where])}" if elementwise else f"at {list(where)}"
     return ("{} of {} numbers differ, for {}. The largest difference is {}: {}, expected {}.".format(
         differs.sum(), differs.size, trial, place, *_pair(a[where], b[where])))
 
@@ -109,7 +109,7 @@ def _factor(a, b):
     """The constant c with a = c b, if there is one that is not 1."""
     with np.errstate(all="ignore"):
         ratio = (a / b)[np.abs(b) > 1e-6]
-    if ratio.size > 1 and np.all(np.isfinite(ratio)) and ratio[0] != 0 and np.allclose(ratio, ratio[0], rtol=1e-4):
+    if ratio.size > 1 and np.all(np.isfinite(ratio)) and ratio[0] != 0 and np.allclose(ratio, ratio[0], 1e-4, 0):
         return float(ratio[0]) if abs(ratio[0] - 1) > 1e-3 else None
     return None
 
@@ -122,7 +122,8 @@ def _kind(value):
         return "None" if value is None else f"a {type(value).__name__}"
     if array.dtype.kind == "b" and array.ndim == 0:
         return "True or False"
-    return f"an array of shape {array.shape}" if array.ndim else "number"
+    what = "True and False" if array.dtype.kind == "b" else "numbers"
+    return f"an array of {what}, shape {array.shape}" if array.ndim else "a number"
 
 
 def _pair(a, b):

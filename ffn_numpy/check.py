@@ -10,6 +10,7 @@ prints a line with a tick. If not, it compares them with the answers that known 
 import contextlib
 import inspect
 import linecache
+import re
 import threading
 import time
 import warnings
@@ -26,12 +27,13 @@ TIME_LIMIT = 10.0  # seconds for one check; an endless loop ends here
 
 # What NumPy and Python say about frequent slips, in words that help.
 PLAIN_WORDS = {
-    "core dimension": "`@` needs the last axis of the left array as long as the second-to-last of the right one.",
+    "matmul": "`@` needs the last axis of the left array as long as the second-to-last of the right one.",
     "not aligned": "the inner sizes of the product do not fit.",
     "could not be broadcast": "compared from the right, two axes must be equal, or one of them 1.",
     "truth value of an array": "max, min and if take one number; for arrays use np.maximum, np.where or a comparison.",
     "only 0-dimensional arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
     "only length-1 arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
+    "equal division": "np.split cuts axis 0 unless you say axis=-1.",
     "inhomogeneous": "the rows of what became an array have different lengths.",
     "object too deep": "a flat array is needed: .ravel().",
 }
@@ -183,10 +185,10 @@ def _wrong_values(exercise, answer, trials):
     if message is None and first.got.error is not None:
         return _about_error(answer, first, good)
     if message is None and _same_answer_always(trials):
-        return (f"Your function gives the same answer, {value_text(first.got.value)}, for every input. Does it use its "
+        return (f"Your function gives the same answer, {value_text(first.got.value)}, for every input: does it use its "
                 "arguments, or names from other cells?")
     if message is None:
-        message = describe(first.got.value, first.right, first, exercise.returns)
+        message = describe(first.got.value, first.right, first, exercise)
         if good:
             return f"{message}\n  It is right for {good}."
     return message + ("\n  Right already: it runs, and every shape fits." if all(map(_shape_fits, trials)) else "")
@@ -222,7 +224,7 @@ def _about_error(answer, trial, good):
     error = trial.got.error
     if isinstance(error, RecursionError):
         return "Your function calls itself without end (RecursionError)."
-    text = " ".join(str(error).split())
+    text = re.sub(r"Input operand 1 has a mismatch.*\((size .*)\)", r"\1", " ".join(str(error).split()))
     lines = [f"Right for {good}."] if good else []
     text = text if len(text) <= 160 else text[:157] + "..."
     lines.append(f"For {trial} it stopped with {type(error).__name__}: {text}")
@@ -232,6 +234,8 @@ def _about_error(answer, trial, good):
         if where.tb_frame.f_code.co_filename == file:
             line = linecache.getline(file, where.tb_lineno).strip()
         where = where.tb_next
+    if "broadcast" in text and "@" in line and "*" in line:
+        lines.append("(`*` and `@` bind equally, from left to right: put each product in brackets.)")
     return "\n  ".join(lines + [f"in the line:  {line}"] * bool(line))
 
 

@@ -144,7 +144,7 @@ def my_relu(h):
     return h
 '''),
     ('2.1', 'compares with a float64 array of zeros, so float32 becomes float64',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def my_relu(h):
     nullen = np.zeros(h.shape)
     return np.maximum(h, nullen)
@@ -171,7 +171,7 @@ def my_silu(h):
     return h / (1 + np.exp(-h))
 '''),
     ('2.2', 'tanh(h) in place of tanh(h / 2)',
-     'tanh needs h / 2, not h: 0.5 * h * (1 + tanh(h / 2)).', '''
+     'tanh gets the wrong argument: at h = 1 the sigmoid is 0.731, your', '''
 def my_silu(h):
     sig = 0.5 * (1 + np.tanh(h))
     return h * sig
@@ -182,7 +182,7 @@ def my_gelu_tanh(h):
     return 0.5 * h * (1 + np.tanh(math.sqrt(2 / math.pi) * h + 0.044715 * h ** 3))
 '''),
     ('2.3', 'np.sqrt(2 / np.pi) makes float64 of float32',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def my_gelu_tanh(h):
     inside = np.sqrt(2 / np.pi) * (h + 0.044715 * h ** 3)
     return 0.5 * h * (1 + np.tanh(inside))
@@ -254,7 +254,7 @@ def gated(gate, up):
     return np.multiply(g, u)
 '''),
     ('3.1', 'GLU: sigmoid in place of silu',
-     'That is sigmoid(gate) * up, the GLU of 2016: SwiGLU uses silu.', '''
+     'That is sigmoid(gate) * up, GLU: SwiGLU uses silu.', '''
 def gated(gate, up):
     offen = 1 / (1 + np.exp(-gate))     # between 0 and 1
     return offen * up
@@ -365,7 +365,7 @@ def repaired_llama(x, w1, w2, w3):
     return (w2 @ hidden).T
 '''),
     ('3.4', 'right branches, but removes the transposes',
-     'No matrix is transposed: the file stores (out, in). With d_ff =', '''
+     'No matrix is transposed: the file stores (out, in). With square', '''
 def repaired_llama(x, w1, w2, w3):
     gate = x @ w1
     up = x @ w3
@@ -418,7 +418,7 @@ def writes(a, W2):
     return a[:, None] * W2
 '''),
     ('4.2', 'built as (T, d_model, d_ff), then reshaped in place of transposed',
-     'the right numbers in the wrong places: is something reshaped that', '''
+     'the right numbers in the wrong places: is something sorted, not', '''
 def writes(a, W2):
     T, d_ff = a.shape
     d_model = W2.shape[1]
@@ -434,7 +434,7 @@ def writes(a, W2):
     return out
 '''),
     ('4.2', 'loop into np.zeros without dtype: float32 becomes float64',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def writes(a, W2):
     T, d_ff = a.shape
     out = np.zeros((T, d_ff, W2.shape[1]))
@@ -651,23 +651,23 @@ def repaired_bert(x, tensors):
     return W2 @ h + b2
 '''),
     ('6.1', '8 // 3 first',
-     '8 // 3 is 2: multiply first, then divide, 8 * d_model // 3.', '''
+     '8 // 3 is 2: multiply first, divide last.', '''
 def gated_width(d_model):
     return 8 // 3 * d_model
 '''),
     ('6.1', 'rounds to the nearest, not down',
-     'Rounded to the nearest: here it is rounded down, int(8 * d_model / 3).', '''
+     'Rounded to the nearest: the width must not give more weights, so', '''
 def gated_width(d_model):
     return round(d_model * 8 / 3)
 '''),
     ('6.1', 'not rounded at all, a float',
-     'Not rounded: a width is a whole number, int(8 * d_model / 3).', '''
+     'Not rounded: a width is a whole number.', '''
 def gated_width(d_model):
     d_ff = 4 * d_model
     return 2 * d_ff / 3
 '''),
     ('6.1', 'rounds down too early, then multiplies',
-     'Rounded too early: multiply first, divide once at the end, 8 *', '''
+     'Rounded too early: multiply first, divide once at the end.', '''
 def gated_width(d_model):
     plain = 4 * d_model
     return plain // 3 * 2
@@ -970,7 +970,7 @@ def accuracy(scores, targets):
     return round(sum(hits) / len(hits), 2)
 '''),
     ('8.2', 'np.max: compares the score, not its position',
-     'The scores themselves are compared with the targets: argmax gives the', '''
+     'Always 0: the scores themselves are compared with the targets (argmax', '''
 def accuracy(scores, targets):
     return np.mean(np.max(scores, axis=1) == targets)
 '''),
@@ -1019,7 +1019,7 @@ def loss_from_scores(scores, targets):
     return -np.log(p[np.arange(len(targets)), targets]).mean()
 '''),
     ('8.4', 'bias of unit 1 is -0.5 (halfway between) instead of -1: 1 XOR 1 gives -1',
-     'For 1, 1 the answer is -1. The second unit needs a bias of -1, in', '''
+     'For 1, 1 the answer is -1: which unit needs a bias, and how large?', '''
 def repaired_xor(x):
     W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -0.5])
     h = np.maximum(x @ W1 + b1, 0)
@@ -1057,7 +1057,7 @@ def repaired_xor(x):
     return h @ np.array([1, -1])
 '''),
     ('8.4', 'bias with the wrong sign',
-     'The bias is positive: with -1 the second unit speaks only if both', '''
+     'The bias of the second unit has the wrong sign: it should speak only', '''
 def repaired_xor(x):
     W1 = np.array([[1, 1], [1, 1]])
     b1 = np.array([0, 1])
@@ -1082,7 +1082,7 @@ def relu_backward(dy, h):
     return dy
 '''),
     ('9.1', 'slope collected in np.zeros (float64), so float32 comes back as float64',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def relu_backward(dy, h):
     slope = np.zeros(h.shape)
     slope[h > 0] = 1
@@ -1193,12 +1193,12 @@ def repaired_backward(dp, gate, up):
     return d_gate, d_up
 '''),
     ('9.4', "uses sigmoid(gate) as SiLU's slope and forgets the second term",
-     "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: s (1", '''
+     "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: silu", '''
 def repaired_backward(dp, gate, up):
     return dp * up * sigmoid(gate), dp * silu(gate)
 '''),
     ('9.4', "brackets wrong in SiLU's slope: s * (1 + gate) * (1 - s)",
-     "d_up is right; in d_gate a bracket of silu's slope is misplaced: s (1", '''
+     "d_up is right; in d_gate a bracket of silu's slope is misplaced.", '''
 def repaired_backward(dp, gate, up):
     s = sigmoid(gate)
     silu_slope = s * (1 + gate) * (1 - s)
@@ -1215,7 +1215,7 @@ def repaired_backward(dp, gate, up):
     return d_gate, d_up
 '''),
     ('9.4', "the sigmoid's slope instead of SiLU's",
-     "d_up is right; d_gate has the slope of the sigmoid, s (1 - s): silu's", '''
+     'd_up is right; d_gate has the slope of the sigmoid: silu is gate *', '''
 def repaired_backward(dp, gate, up):
     s = sigmoid(gate)
     d_gate = dp * up * s * (1 - s)
@@ -1307,7 +1307,7 @@ def moe(x, W_router, experts, k):
     return out
 '''),
     ('10.2', 'np.zeros without dtype: float32 becomes float64',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def moe(x, W_router, experts, k):
     p = softmax(x @ W_router)
     chosen = np.argsort(-p, axis=1)[:, :k]
@@ -1364,7 +1364,7 @@ def balancing_loss(probabilities, choices):
     return n_experts * (f_e * P_e).sum()
 '''),
     ('10.3', 'factor n_experts forgotten',
-     'The factor n_experts is missing: a balanced router should give 1.', '''
+     'The factor n_experts is missing, or divided away again (mean instead', '''
 def balancing_loss(probabilities, choices):
     n = probabilities.shape[1]
     counts = np.bincount(choices.ravel(), minlength=n)
@@ -1493,7 +1493,7 @@ def mixes_tokens(layer, x):
     return False
 '''),
     ('11.3', 'before = x[:] is a view (a copy for lists only), so always False',
-     'False for every layer: before = x (or x[:]) is the same array; keep a', '''
+     'False for every layer: is `before` a real copy (x and x[:] are not),', '''
 def changes_input(layer, x):
     before = x[:]
     layer(x)
@@ -1515,7 +1515,7 @@ def changes_input(layer, x):
     return not np.isclose(sum_before, sum_after)
 '''),
     ('11.3', "compares the layer's output with the input instead of the input before and after",
-     'The output is compared with the input: compare x *after* the call', '''
+     'True for every layer: compare the numbers of x before and after the', '''
 def changes_input(layer, x):
     before = x.copy()
     after = layer(x)
@@ -1530,7 +1530,7 @@ def repaired_patient(x, W_gate, W_up, W_down):
     return (act * up) / math.sqrt(W_up.shape[1]) @ W_down
 '''),
     ('11.4', 'np.sqrt instead of math.sqrt: a float64 scalar that makes everything float64',
-     'Right values, but float32 came back as float64: look for', '''
+     'Right values, but float32 came back as float64: look for np.zeros,', '''
 def repaired_patient(x, W_gate, W_up, W_down):
     gate = x @ W_gate
     up = x @ W_up
@@ -1538,7 +1538,7 @@ def repaired_patient(x, W_gate, W_up, W_down):
     return p / np.sqrt(W_up.shape[1]) @ W_down
 '''),
     ('11.4', 'tanh form of SiLU remembered wrongly: tanh(gate) instead of tanh(gate / 2)',
-     'tanh needs gate / 2, not gate: 0.5 * gate * (1 + np.tanh(gate / 2)).', '''
+     'tanh gets the wrong argument: exercise 2.2 has the form.', '''
 def repaired_patient(x, W_gate, W_up, W_down):
     g = x @ W_gate
     u = x @ W_up
@@ -1546,7 +1546,7 @@ def repaired_patient(x, W_gate, W_up, W_down):
     return (activated * u / math.sqrt(W_up.shape[1])) @ W_down
 '''),
     ('11.4', 'two of three: stable and float32, but still activates the up branch',
-     'Large numbers and dtype are right now; the wrong branch is activated.', '''
+     'The wrong branch is activated. (Large numbers and the dtype are', '''
 def repaired_patient(x, W_gate, W_up, W_down):
     gate = x @ W_gate
     up = x @ W_up

@@ -131,6 +131,8 @@ def test_right_values_with_a_wrong_side_are_named():
     assert "float32 came back as float64" in creep and "np.zeros" in creep
     assert "float64 came back as float32" in message("1.1", lambda x, W1, b1: (x @ W1 + b1).astype(np.float32))
     assert "NumPy warned: overflow encountered in exp" in message("2.2", lambda h: h / (1 + np.exp(-h)))
+    bools = message("8.4", lambda x: (x.sum(axis=-1) == 1))
+    assert "expected an array of numbers, shape (4,), yours is an array of True and False" in bools
     assert "is a float: it should be a whole number" in message("6.2", lambda n, m: -(-n // m) * float(m))
 
 

@@ -49,6 +49,7 @@ class Exercise:
     returns : names of the results, if there are several
     may_change_inputs : True where an answer has to call a layer that changes its input
     float64_only : True where float32 would be lost in rounding
+    elementwise : True where each number of the result belongs to one number of the input
     """
 
     stars: int
@@ -60,6 +61,7 @@ class Exercise:
     returns: tuple = ()
     may_change_inputs: bool = False
     float64_only: bool = False
+    elementwise: bool = False
 
     def known(self):
         """Every known mistake as (message, function)."""

@@ -46,9 +46,9 @@ EXERCISES = {
                 lambda w, v: w / w.sum() @ v,
             "Rows are divided by the sums of other rows: the T sums must stand in a column, shape (T, "
             "1).": lambda w, v: w / w.sum(axis=1) @ v,
-            "Divided by the number of values: divide by the sum of the row's weights.": (
-                lambda w, v: w @ v / len(v),
-                lambda w, v: w / w.sum(axis=1, keepdims=True) @ v / len(v)),
+            "Divided by the number of values: divide by the sum of the row's weights.": lambda w, v: w @ v / len(v),
+            "The rows sum to 1 already: dividing by the number of values is one division too many.":
+                lambda w, v: w / w.sum(axis=1, keepdims=True) @ v / len(v),
             "Every value has the same weight: that is the plain mean, weights is not used.":
                 lambda w, v: np.ones((len(w), 1)) * v.mean(axis=0),
             "That is a sum over softmax weights: here the weights are positive already; just divide by their sum.":

@@ -37,7 +37,7 @@ EXERCISES = {
                 lambda h: np.maximum(np.max(h), 0),
             "Negative numbers were dropped, so the shape is lost: they should stay in place as 0.": lambda h: h[h > 0],
             "Nothing changed: negative numbers should become 0.": lambda h: h,
-        }),
+        }, elementwise=True),
     "2.2": Exercise(
         2, "my_silu(h)", silu, _large_numbers, {
             "That is sigmoid(h) alone: SiLU is h times it.": sigmoid,
@@ -45,13 +45,14 @@ EXERCISES = {
             "That is ReLU.": relu,
             "That is GELU: SiLU multiplies h by sigmoid(h).": gelu,
             "That is the quick GELU, h * sigmoid(1.702 h): SiLU has no factor.": quick_gelu,
-            "tanh where sigmoid belongs: sigmoid(h) = 0.5 + 0.5 tanh(h / 2).": lambda h: h * np.tanh(h),
-            "Half of it is missing: sigmoid(h) = 0.5 * (1 + tanh(h / 2)), with the 1 inside.":
+            "tanh stands where the sigmoid belongs: tanh goes from -1 to 1.": lambda h: h * np.tanh(h),
+            "Half of it is missing: tanh goes from -1 to 1, a sigmoid from 0 to 1.":
                 lambda h: 0.5 * h * np.tanh(h / 2),
-            "tanh needs h / 2, not h: 0.5 * h * (1 + tanh(h / 2)).": lambda h: 0.5 * h * (1 + np.tanh(h)),
-            "It is right except where exp(h) overflows: there your result is NaN. Use a form that cannot overflow, "
-            "such as 0.5 * h * (1 + tanh(h / 2)).": lambda h: h * np.exp(h) / (1 + np.exp(h)),
-        }),
+            "tanh gets the wrong argument: at h = 1 the sigmoid is 0.731, your factor is 0.881. (Hint "
+            "3)": lambda h: 0.5 * h * (1 + np.tanh(h)),
+            "It is right except where exp(h) overflows: there your result is NaN. Use a form that cannot overflow. "
+            "(Hint 2)": lambda h: h * np.exp(h) / (1 + np.exp(h)),
+        }, elementwise=True),
     "2.3": Exercise(
         2, "my_gelu_tanh(h)", lambda h: gelu(h, "tanh"), _numbers, {
             "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). (Now GELU(2) "
@@ -79,7 +80,7 @@ EXERCISES = {
             "That is the exact GELU: it differs from the tanh form by up to 0.00047. Here the tanh form is asked for.":
                 gelu,
             "That is the quick GELU, h * sigmoid(1.702 h): it differs from the tanh form by up to 0.02.": quick_gelu,
-        }),
+        }, elementwise=True),
     "2.4": Exercise(
         3, "repaired_ffn(x, W1, b1, W2, b2)", lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2 + b2, _ffn_inputs, {
             "Still a straight layer: what reaches W2 has not been bent. Hint 1 says how to see it.":

@@ -37,7 +37,7 @@ EXERCISES = {
             "That is silu(gate * up): activate the gate first, then multiply.": lambda gate, up: silu(gate * up),
             "That is silu(gate) + up: a gate multiplies.": lambda gate, up: silu(gate) + up,
             "No activation: that is the bilinear gate, gate * up.": lambda gate, up: gate * up,
-            "That is sigmoid(gate) * up, the GLU of 2016: SwiGLU uses silu.": lambda gate, up: sigmoid(gate) * up,
+            "That is sigmoid(gate) * up, GLU: SwiGLU uses silu.": lambda gate, up: sigmoid(gate) * up,
             "Both branches are activated: only the gate should be.": lambda gate, up: silu(gate) * silu(up),
             "That is silu(gate) alone: multiply it by up.": lambda gate, up: silu(gate),
         }),
@@ -92,6 +92,8 @@ EXERCISES = {
                 lambda x, w1, w2, w3: relu(x @ w1.T) * (x @ w3.T) @ w2.T,
             "That is GEGLU: the file belongs to a SwiGLU model.":
                 lambda x, w1, w2, w3: gelu(x @ w1.T) * (x @ w3.T) @ w2.T,
+            "The product is activated, silu(gate * up): activate the gate alone, then multiply.":
+                lambda x, w1, w2, w3: silu((x @ w1.T) * (x @ w3.T)) @ w2.T,
             "Both branches are activated: only the gate should be.":
                 lambda x, w1, w2, w3: silu(x @ w1.T) * silu(x @ w3.T) @ w2.T,
             "No activation is left: silu belongs on the branch of w1.":
@@ -99,13 +101,13 @@ EXERCISES = {
             "A matrix is reshaped where it should be transposed: .T, not reshape.": (
                 lambda x, w1, w2, w3: _swiglu(x, *(w.reshape(w.shape[::-1]) for w in (w1, w3, w2))),
                 lambda x, w1, w2, w3: _swiglu(x, w1.reshape(w1.shape[::-1]), w3.reshape(w3.shape[::-1]), w2.T)),
-            "w2 is used as it is stored, (out, in): it needs .T as well. With d_ff = d_model no shape tells.":
+            "w2 is used as it is stored, (out, in): it needs .T as well. With square matrices no shape shows it.":
                 lambda x, w1, w2, w3: silu(x @ w1.T) * (x @ w3.T) @ w2,
-            "w1 and w3 are used as they are stored, (out, in): they need .T. With d_ff = d_model no shape tells.":
+            "w1 and w3 are used as they are stored, (out, in): they need .T. With square matrices no shape shows it.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2.T),
             "w2 is used as the up branch: the numbers in the names do not follow the order of use.": (
                 lambda x, w1, w2, w3: _swiglu(x, w1.T, w2, w3), lambda x, w1, w2, w3: _swiglu(x, w1.T, w2.T, w3.T)),
-            "No matrix is transposed: the file stores (out, in). With d_ff = d_model no shape tells.":
+            "No matrix is transposed: the file stores (out, in). With square matrices no shape shows it.":
                 lambda x, w1, w2, w3: _swiglu(x, w1, w3, w2),
         }),
 }

@@ -67,6 +67,8 @@ EXERCISES = {
                 lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
             "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
                 lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
+            "True and False took the place of the numbers: relu keeps the positive numbers themselves.":
+                lambda x, W1, b1, W2, b2: (x @ W1 + b1 > 0) @ W2 + b2,
             "The output is bent too: no activation after W2.":
                 lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
             "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
@@ -85,6 +87,12 @@ EXERCISES = {
                 lambda W1, b1, W2, order: (W1[:, order], b1[order], W2),
             "W2 is reordered by the inverse: new unit i is old unit order[i] in all three arrays.":
                 lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[np.argsort(order)]),
+            "Only b1 moved: column of W1, number of b1 and row of W2 belong together.":
+                lambda W1, b1, W2, order: (W1, b1[order], W2),
+            "b1 and W2 stay behind: column of W1, number of b1 and row of W2 belong together.":
+                lambda W1, b1, W2, order: (W1[:, order], b1, W2),
+            "W1 stays behind: column of W1, number of b1 and row of W2 belong together.":
+                lambda W1, b1, W2, order: (W1, b1[order], W2[order]),
             "b1 is reordered by the inverse: new unit i is old unit order[i], so b1[order].":
                 lambda W1, b1, W2, order: (W1[:, order], b1[np.argsort(order)], W2[order]),
             "All three are reordered by the inverse: new unit i is old unit order[i].":

@@ -69,11 +69,21 @@ EXERCISES = {
             "Sizes are summed, not energies: square the numbers.": lambda a, s: _top_energy(a, s, power=1),
             "The number of units is cut off, not rounded: round(share * d_ff), not int(...).":
                 lambda a, s: _top_energy(a, math.floor(s * a.shape[1]) / a.shape[1]),
-            "That is the share of the *smallest* units: sorting puts small numbers first.": (
+            "That is the share of the *smallest* units: sorting puts small numbers first.":
                 lambda a, s: np.sort(a**2, axis=1)[:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1),
-                lambda a, s: np.sort(a**2, axis=1)[::-1][:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1)),
+            "[::-1] turned the tokens round, not the units: [:, ::-1], or take the last columns.": (
+                lambda a, s: np.sort(a**2, axis=1)[::-1][:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1),
+                lambda a, s: np.sort(a**2, axis=1)[::-1][:, :round(s * a.shape[1])].sum(axis=1)
+                / (a**2)[::-1].sum(axis=1)),
+            "The units are not sorted by their energy.": (
+                lambda a, s: (a**2)[:, :round(s * a.shape[1])].sum(axis=1) / (a**2).sum(axis=1),
+                lambda a, s: (a**2)[:, -round(s * a.shape[1]):].sum(axis=1) / (a**2).sum(axis=1)),
+            "Divided by the energy of all tokens together: each token has its own whole (axis=1).":
+                lambda a, s: _top_energy(a, s) * (a**2).sum(axis=1) / (a**2).sum(),
             "Sorted along the tokens (axis=0): each token has its own order, axis=1.":
-                lambda a, s: np.sort(a**2, axis=0)[:, -round(s * a.shape[1]):].sum(axis=1) / (a**2).sum(axis=1),
+                (lambda a, s: np.sort(a**2, axis=0)[:, -round(s * a.shape[1]):].sum(axis=1) / (a**2).sum(axis=1),
+                 lambda a, s: np.sort(a**2, axis=0)[:, -round(s * a.shape[1]):].sum(axis=1)
+                 / np.sort(a**2, axis=0).sum(axis=1)),
             "The number of units was taken from the number of tokens: d_ff is a.shape[1].":
                 lambda a, s: np.sort(a**2, axis=1)[:, -round(s * len(a)):].sum(axis=1) / (a**2).sum(axis=1),
             "Signed numbers are sorted: large negative ones write as much as positive ones. Square before sorting.":
@@ -108,6 +118,8 @@ EXERCISES = {
                 lambda y_new, y: np.median(np.abs((y_new - y) / y)),
             "The norms run over the tokens (axis=0): one norm for each token is axis=1.":
                 lambda y_new, y: np.median(np.linalg.norm(y_new - y, axis=0) / np.linalg.norm(y, axis=0)),
+            "Squared lengths: the length is the root of the sum of squares.":
+                lambda y_new, y: np.median(_relative(y_new, y) ** 2),
             "One number for each token: the median over tokens is asked for.": _relative,
             "The median of the changes divided by the median of the norms: divide for each token, then take the "
             "median.":
@@ -118,6 +130,11 @@ EXERCISES = {
         3, "repaired_bert(x, tensors)", _bert, _bert_inputs, {
             "Still as broken: read the printed shapes; in which order do in and out stand?":
                 lambda x, t: _bert(x, t, up="", down=""),
+            "Right except where d_ff = d_model: shapes cannot tell the layout there. The format says (out, in): "
+            "always .T.":
+                lambda x, t: _bert(x, t, up="T" * (len(t["intermediate.dense.bias"]) != x.shape[-1]),
+                                   down="T" * (len(t["intermediate.dense.bias"]) != x.shape[-1])),
+            "Both biases are missing.": lambda x, t: _bert(x, t, b1=0, b2=0),
             "intermediate.dense.weight is right, output.dense.weight is not transposed yet.":
                 lambda x, t: _bert(x, t, down=""),
             "output.dense.weight is right, intermediate.dense.weight is not transposed yet.":

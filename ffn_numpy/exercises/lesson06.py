@@ -30,19 +30,19 @@ def _block(d, f, q=1.0, k=1.0, v=1.0, o=1.0, matrices=3):
 EXERCISES = {
     "6.1": Exercise(
         1, "gated_width(d_model)", lambda d: 8 * d // 3, _width_inputs, {
-            "8 // 3 is 2: multiply first, then divide, 8 * d_model // 3.": lambda d: 8 // 3 * d,
-            "Rounded too early: multiply first, divide once at the end, 8 * d_model // 3.": (
+            "8 // 3 is 2: multiply first, divide last.": lambda d: 8 // 3 * d,
+            "Rounded too early: multiply first, divide once at the end.": (
                 lambda d: 4 * d // 3 * 2, lambda d: d // 3 * 8, lambda d: 4 * (2 * d // 3)),
             "That is 2/3 of d_model: the plain width is 4 d_model, and 2/3 of it is 8/3 d_model.": lambda d: 2 * d // 3,
-            "Rounded up: here it is rounded down, int(8 * d_model / 3).": lambda d: -(-8 * d // 3),
-            "Rounded to the nearest: here it is rounded down, int(8 * d_model / 3).": lambda d: round(8 * d / 3),
+            "Rounded up: the width must not give more weights.": lambda d: -(-8 * d // 3),
+            "Rounded to the nearest: the width must not give more weights, so round down.": lambda d: round(8 * d / 3),
             "That is 4 d_model, the plain width: with a third matrix, take 2/3 of it.": lambda d: 4 * d,
             "4 d_model / 3: a gated FFN has 3 matrices instead of 2, so its width is 2/3 of 4 d_model.":
                 lambda d: 4 * d // 3,
             "That is 2/3 of d_model, and not rounded: the plain width is 4 d_model.": lambda d: 2 / 3 * d,
             "3/8 instead of 8/3.": lambda d: 3 * d // 8,
             "3/2 instead of 2/3: a third matrix means a smaller width.": lambda d: 6 * d,
-            "Not rounded: a width is a whole number, int(8 * d_model / 3).": lambda d: 8 * d / 3,
+            "Not rounded: a width is a whole number.": lambda d: 8 * d / 3,
         }),
     "6.2": Exercise(
         2, "round_up(n, multiple_of)", lambda n, m: -(-n // m) * m, _multiple_inputs, {
@@ -101,6 +101,8 @@ EXERCISES = {
                 lambda d, f, h, kv: _block(d, f, k=h / kv, v=h / kv),
             "One matrix for keys and values together: there are two, W_k and W_v.":
                 lambda d, f, h, kv: _block(d, f, k=kv / h, v=0),
+            "W_k and W_v map d_model numbers to n_kv_heads heads: their first side is still d_model.":
+                lambda d, f, h, kv: _block(d, f, k=(kv / h) ** 2, v=(kv / h) ** 2),
             "W_k and W_v vanish: n_kv_heads // n_heads is 0. Multiply first.":
                 lambda d, f, h, kv: _block(d, f, k=0, v=0),
             "The ratio 4 belongs to Llama-3-8B: use n_heads and n_kv_heads.":

@@ -104,6 +104,9 @@ EXERCISES = {
             "The mean has to be subtracted before squaring: the variance is the mean of (x - mean)².":
                 lambda x, g, b, eps: (x - x.mean(-1, keepdims=True))
                 / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * g + b,
+            "Divided by the number of tokens, len(x): a mean over the numbers of one token divides by x.shape[-1].":
+                lambda x, g, b, eps: (lambda m: (x - m) / np.sqrt(((x - m) ** 2).sum(-1, keepdims=True) / len(x) + eps)
+                                      * g + b)(x.sum(-1, keepdims=True) / len(x)),
             "Brackets: (x - mean) as a whole is divided.":
                 lambda x, g, b, eps: x - x.mean(-1, keepdims=True) / np.sqrt(x.var(-1, keepdims=True) + eps) * g + b,
             "eps is an argument: use it, not a fixed number.": tuple(
@@ -130,6 +133,10 @@ EXERCISES = {
                 lambda s: _nan_softmax(np.where(np.triu(np.ones(s.shape[-2:], bool)), -np.inf, s)),
             "0 * inf is NaN: choose with np.where(mask, -np.inf, scores) instead of multiplying by inf.": (
                 lambda s: s * np.nan, lambda s: _nan_softmax(s - np.triu(np.ones(s.shape[-2:]), 1) * np.inf)),
+            "The arguments of np.where are the wrong way round: future first, then what to put there.":
+                lambda s: _nan_softmax(np.where(_future(s), s, -np.inf)),
+            "A finite score such as -10 leaves the future some weight: -inf leaves none.": tuple(
+                lambda s, low=low: _causal(s, low) for low in (-1, -5, -10, -100 / 10)),
             "Masked after the softmax: the rows no longer sum to 1. Hide the future before it.":
                 lambda s: softmax(s) * ~_future(s),
             "The future scores are 0 instead of -inf: exp(0) is 1, so they still get weight.": lambda s: _causal(s, 0),
@@ -162,6 +169,9 @@ EXERCISES = {
                 lambda x, at, ff, n1, n2: (lambda y: y + ff(y))(x + at(n1(x))),
             "Attention's residual is missing: x + attend(norm1(x)).":
                 lambda x, at, ff, n1, n2: (lambda y: y + ff(n2(y)))(at(n1(x))),
+            "The FFN reads the norm of norm1's copy: it reads the stream after attention, norm2(x).":
+                lambda x, at, ff, n1, n2: (lambda n: x + at(n) + ff(n2(n)))(n1(x)),
+            "Attention is left out.": lambda x, at, ff, n1, n2: x + ff(n2(x)),
             "The FFN's residual is missing: x + ffn(norm2(x)).":
                 lambda x, at, ff, n1, n2: ff(n2(x + at(n1(x)))),
             "Both parts read the block's input side by side: the FFN should read what attention has written.":

@@ -83,7 +83,8 @@ EXERCISES = {
             "One True or False for each example: their mean is asked for.": lambda s, t: s.argmax(axis=1) == t,
             "Divided by the number of classes, not of examples.":
                 lambda s, t: _accuracy(s, t) * len(t) / s.shape[1],
-            "The scores themselves are compared with the targets: argmax gives the answer's number.":
+            "Always 0: the scores themselves are compared with the targets (argmax gives the answer's number), or // "
+            "or int() cuts the share off.":
                 lambda s, t: float((s.max(axis=1) == t).mean()),
             "The sign was taken for the answer: the target's score need not be positive, only the largest.":
                 lambda s, t: float((_at_targets(s, t) > 0).mean()),
@@ -97,6 +98,11 @@ EXERCISES = {
                 lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
             "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
                 lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),
+            "Clipped scores give another loss: shift each row instead.": tuple(
+                lambda s, t, c=c: _from_scores(np.clip(s, -c, c), t) for c in (50, 80, 100, 500, 700)),
+            "One sum for the whole table: each row has its own (axis=1).":
+                lambda s, t: (lambda z: np.log(np.exp(z).sum()) - _at_targets(z, t).mean())(
+                    s - s.max(axis=1, keepdims=True)),
             "One maximum for the whole table is subtracted: rows far below it become log(0).":
                 lambda s, t: (np.log(np.exp(s - s.max()).sum(axis=1)) - _at_targets(s - s.max(), t)).mean(),
             "The largest score was subtracted for exp, but not from the target's score.":
@@ -128,9 +134,9 @@ EXERCISES = {
                 lambda x: _two_units(x, act=np.asarray),
             "The sign of the second unit is wrong: for 1, 1 it must take away, not add.":
                 lambda x: _two_units(x, down=(1, 2)),
-            "The bias is positive: with -1 the second unit speaks only if both bits are 1.":
+            "The bias of the second unit has the wrong sign: it should speak only if both bits are 1.":
                 lambda x: _two_units(x, bias=(0, 1)),
-            "For 1, 1 the answer is -1. The second unit needs a bias of -1, in full, and the first one none.": (
+            "For 1, 1 the answer is -1: which unit needs a bias, and how large? (Hint 2)": (
                 lambda x: _two_units(x, bias=(-1, -1)), lambda x: _two_units(x, bias=(0, -0.5))),
             "The bias went to the first unit: it belongs to the second.": lambda x: _two_units(x, bias=(-1, 0)),
         }),

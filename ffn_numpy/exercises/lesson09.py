@@ -64,7 +64,7 @@ EXERCISES = {
                 lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.mean(axis=0)),
             "dx and db are right; dW is transposed: a gradient has the shape of what it belongs to, here W.":
                 lambda x, W, dy: (dy @ W.T, dy.T @ x, dy.sum(axis=0)),
-            "dW and db are right; dx uses W as it is, which runs only if d_ff = d_model.":
+            "dW and db are right; dx uses W as it is, which runs only if W is square.":
                 lambda x, W, dy: (dy @ W, x.T @ dy, dy.sum(axis=0)),
             "dW and db are right; dx is transposed: a gradient has the shape of what it belongs to, here x.":
                 lambda x, W, dy: (W @ dy.T, x.T @ dy, dy.sum(axis=0)),
@@ -109,7 +109,7 @@ EXERCISES = {
                 lambda f, w, step: _slopes_without_restoring(f, w, step),
             "Multiplied by step / 2 where (2 * step) belongs in brackets: a / 2 * step is (a / 2) * step.":
                 lambda f, w, step: _slopes(f, w, step) * step * step,
-            "The step moves only one side by half: w + step and w - step, both in full.":
+            "Both sides are moved by half a step only: w + step and w - step, in full.":
                 lambda f, w, step: _slopes(f, w, step / 2) / 2,
         }, float64_only=True),
     "9.4": Exercise(
@@ -120,13 +120,12 @@ EXERCISES = {
                 lambda dp, g, u: (dp * silu(g), dp * u * silu_slope(g)),
             "d_up is right; d_gate has silu(gate) where silu's *slope* belongs.":
                 lambda dp, g, u: (dp * u * silu(g), dp * silu(g)),
-            "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: s (1 + gate (1 - s)) with s = "
-            "sigmoid(gate).":
+            "d_up is right; d_gate has sigmoid(gate), a part of silu's slope: silu is gate * sigmoid(gate), a product.":
                 lambda dp, g, u: (dp * u * sigmoid(g), dp * silu(g)),
-            "d_up is right; in d_gate a bracket of silu's slope is misplaced: s (1 + gate (1 - s)).": (
+            "d_up is right; in d_gate a bracket of silu's slope is misplaced.": (
                 lambda dp, g, u: (dp * u * sigmoid(g) * (1 + g) * (1 - sigmoid(g)), dp * silu(g)),
                 lambda dp, g, u: (dp * u * (sigmoid(g) + g * (1 - sigmoid(g))), dp * silu(g))),
-            "d_up is right; d_gate has the slope of the sigmoid, s (1 - s): silu's is s (1 + gate (1 - s)).":
+            "d_up is right; d_gate has the slope of the sigmoid: silu is gate * sigmoid(gate), a product.":
                 lambda dp, g, u: (dp * u * sigmoid(g) * (1 - sigmoid(g)), dp * silu(g)),
             "d_up is right; d_gate has the slope at up: it is taken at gate, where silu was applied.":
                 lambda dp, g, u: (dp * u * silu_slope(u), dp * silu(g)),

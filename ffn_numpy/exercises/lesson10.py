@@ -99,6 +99,11 @@ EXERCISES = {
             "The softmax is taken twice.": lambda x, W, ex, k: _routed(x, W, ex, k, weigh=softmax),
             "Experts 0 to k - 1 are used with the chosen weights: experts[e] for the *chosen* e.":
                 lambda x, W, ex, k: _routed(x, W, ex, k, first=True),
+            "Only the last chosen expert is left: add its part (+=), do not overwrite (=).": (
+                lambda x, W, ex, k: _routed(x, W, ex, k, weigh=lambda w: w / w.sum(axis=1, keepdims=True) * [
+                    [0] * (w.shape[1] - 1) + [1]])),
+            "The softmax runs over the tokens: each token has its own probabilities (axis=1).":
+                lambda x, W, ex, k: _softmax_over_tokens(x, W, ex, k),
             "Raw scores are used as weights: take the softmax of x @ W_router first.":
                 lambda x, W, ex, k: _raw_scores(x, W, ex, k),
             "The weights are exchanged between the chosen experts: largest probability, largest weight.":
@@ -106,7 +111,8 @@ EXERCISES = {
         }, ROWS),
     "10.3": Exercise(
         2, "balancing_loss(probabilities, choices)", load_balancing_loss, _balance_inputs, {
-            "The factor n_experts is missing: a balanced router should give 1.":
+            "The factor n_experts is missing, or divided away again (mean instead of sum): a balanced router should "
+            "give 1.":
                 lambda p, ch: load_balancing_loss(p, ch) / p.shape[1],
             "f is divided by the number of tokens: divide by the number of *choices* (choices.size), so that f sums "
             "to 1.":
@@ -158,6 +164,14 @@ def _first_weights(x, W, experts, k):
     p = softmax(x @ W)
     w = p[:, :k] / p[:, :k].sum(axis=1, keepdims=True)
     return np.stack([sum(w[t, j] * experts[e](x[t]) for j, e in enumerate(es)) for t, es in enumerate(_order(p, k))])
+
+
+def _softmax_over_tokens(x, W, experts, k):
+    p = softmax(x @ W, axis=0)
+    chosen = _order(p, k)
+    w = np.take_along_axis(p, chosen, axis=1)
+    w = w / w.sum(axis=1, keepdims=True)
+    return np.stack([sum(w[t, j] * experts[e](x[t]) for j, e in enumerate(es)) for t, es in enumerate(chosen)])
 
 
 def _raw_scores(x, W, experts, k):

@@ -185,16 +185,18 @@ EXERCISES = {
     "11.3": Exercise(
         2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_last, _in_place_all,
                                                        _swapping, _plain), {
-            "False for every layer: before = x (or x[:]) is the same array; keep a copy, and compare numbers.":
+            "False for every layer: is `before` a real copy (x and x[:] are not), and of the array that the layer got?":
                 lambda layer, x: False,
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
             "Only the sum (or mean) is compared: numbers that trade places are not noticed.":
                 lambda layer, x: (lambda s: layer(x) is not None and not np.isclose(x.sum(), s))(x.sum()),
-            "The output is compared with the input: compare x *after* the call with a copy from *before*.":
+            "True for every layer: compare the numbers of x before and after the call, not the output, not the names.":
                 lambda layer, x: True,
             "The wrong way round: True means that the input was changed.":
                 lambda layer, x: not _changes_input(layer, x),
+            "Equal numbers were looked for: one *different* number is a change.":
+                lambda layer, x: (lambda b: layer(x) is not None and bool((x == b).any()))(x.copy()),
             "Only the first token is compared: compare all of x.":
                 lambda layer, x: (lambda b: layer(x) is None or not np.array_equal(x[0], b[0]))(x.copy()),
             "Two calls are compared: that finds a layer that changes its input only if the second result differs. "
@@ -202,20 +204,22 @@ EXERCISES = {
         }, ROWS, may_change_inputs=True),
     "11.4": Exercise(
         3, "repaired_patient(x, W_gate, W_up, W_down)", _healthy, _patient_inputs, {
-            "Large numbers and dtype are right now; the wrong branch is activated.":
+            "The wrong branch is activated. (Large numbers and the dtype are looked at once the values are right.)":
                 lambda x, Wg, Wu, Wd: _healthy(x, Wu, Wg, Wd),
             "The division by sqrt(d_ff) got lost.":
                 lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu) @ Wd,
             "Divided by sqrt(d_model): the patient divides by the square root of d_ff.":
                 lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu) / math.sqrt(Wu.shape[0]) @ Wd,
+            "Both branches are activated: only the gate should be.":
+                lambda x, Wg, Wu, Wd: silu(x @ Wg) * silu(x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
             "The gate is a sigmoid now: SwiGLU's is silu, gate * sigmoid(gate).":
                 lambda x, Wg, Wu, Wd: (0.5 + 0.5 * np.tanh(x @ Wg / 2)) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
             "No activation is left.":
                 lambda x, Wg, Wu, Wd: (x @ Wg) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
-            "Some results are NaN: exp overflows. 0.5 * gate * (1 + np.tanh(gate / 2)) cannot.":
+            "Some results are NaN: exp overflows. Exercise 2.2 has a form that cannot.":
                 lambda x, Wg, Wu, Wd: (lambda g: g * np.exp(g) / (1 + np.exp(g)))(x @ Wg) * (x @ Wu)
                 / math.sqrt(Wu.shape[1]) @ Wd,
-            "tanh needs gate / 2, not gate: 0.5 * gate * (1 + np.tanh(gate / 2)).":
+            "tanh gets the wrong argument: exercise 2.2 has the form.":
                 lambda x, Wg, Wu, Wd: 0.5 * (x @ Wg) * (1 + np.tanh(x @ Wg)) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
         }),
 }
