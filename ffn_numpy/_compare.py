@@ -63,17 +63,17 @@ def describe(got, right, trial, exercise):
         i = fits.index(False)
         return f"{good + ': right. ' if good else ''}{names[i]}: {describe(got[i], right[i], trial, exercise)}"
     a, b = as_array(got), np.asarray(right)
-    if a is None or (a.dtype.kind == "b" and a.shape == b.shape and b.dtype.kind != "b"):
+    if a is None or (a.shape == b.shape and (a.dtype.kind == "b") != (b.dtype.kind == "b")):
         return f"expected {_kind(right)}, yours is {_kind(got)}."
     if a.shape != b.shape:
         return _describe_shape(a, b, trial)
     if b.ndim == 0:
-        rounded = b.dtype.kind == "f" and any(a == np.round(b, digits) for digits in range(1, 7))
+        rounded = b.dtype.kind == "f" and any(a == np.round(b, digits) for digits in range(2, 7))
         hint = "return the number as it is, not rounded" if rounded else f"for {trial}"
         return "{}, expected {}, {}.".format(*_pair(a, b), hint)
     if b.dtype.kind == "f" and a.size > 1:
-        if factor := _factor(a, b):
-            return f"every number is {factor:.4g} times the right one."
+        if factor := _factor(a, b, trial.single):
+            return f"every number is {factor:.4g} times the right one, for {trial}."
         if len(np.unique(b)) > 3 and same(np.sort(a, axis=None), np.sort(b, axis=None), trial.single):
             return ("the right numbers in the wrong places: is something sorted, not moved, or reshaped instead of "
                     "transposed?")
@@ -86,6 +86,8 @@ def _describe_shape(a, b, trial):
         return f"an array of shape {a.shape} came back; one single value is expected{every}."
     if a.ndim == b.ndim > 1 and a.shape in (b.shape[::-1], np.swapaxes(b, -1, -2).shape):
         return f"shape {a.shape} is transposed, expected {b.shape}."
+    if a.ndim == b.ndim and sorted(a.shape) == sorted(b.shape):
+        return f"shape {a.shape}, expected {b.shape}: the axes are in another order."
     if a.size == b.size:
         return f"shape {a.shape}, expected {b.shape}: an axis too many or too few (keepdims, reshape, indexing?)."
     return f"shape {a.shape}, expected {b.shape} for {trial}."
@@ -105,13 +107,12 @@ def _describe_numbers(a, b, trial, elementwise):
         differs.sum(), differs.size, trial, place, *_pair(a[where], b[where])))
 
 
-def _factor(a, b):
-    """The constant c with a = c b, if there is one that is not 1."""
+def _factor(a, b, single):
+    """The constant c with a = c b, if there is one that is neither 0 nor 1."""
+    largest = np.unravel_index(np.argmax(np.abs(b)), b.shape)
     with np.errstate(all="ignore"):
-        ratio = (a / b)[np.abs(b) > 1e-6]
-    if ratio.size > 1 and np.all(np.isfinite(ratio)) and ratio[0] != 0 and np.allclose(ratio, ratio[0], 1e-4, 0):
-        return float(ratio[0]) if abs(ratio[0] - 1) > 1e-3 else None
-    return None
+        factor = a[largest] / b[largest]
+        return float(factor) if factor != 0 and abs(factor - 1) > 1e-3 and same(a, factor * b, single) else None
 
 
 def _kind(value):
@@ -119,7 +120,8 @@ def _kind(value):
         return f"a {type(value).__name__} of {len(value)}"
     array = as_array(value)
     if array is None:
-        return "None" if value is None else f"a {type(value).__name__}"
+        dtype = f" of dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
+        return "None" if value is None else f"of type {type(value).__name__}{dtype}"
     if array.dtype.kind == "b" and array.ndim == 0:
         return "True or False"
     what = "True and False" if array.dtype.kind == "b" else "numbers"
@@ -136,7 +138,7 @@ def _pair(a, b):
 
 
 def _number(value, digits=4):
-    return f"{value:.{digits}g}" if value.dtype.kind == "f" and abs(value) < 1e9 else str(value)
+    return f"{value + 0.0:.{digits}g}" if value.dtype.kind == "f" and abs(value) < 1e9 else str(value)
 
 
 def value_text(value):

@@ -11,8 +11,8 @@ import contextlib
 import inspect
 import linecache
 import re
+import signal
 import threading
-import time
 import warnings
 from _thread import interrupt_main
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ._compare import as_array, describe, dtype_message, same, value_text
-from ._validate import random_generator, short
+from ._validate import random_generator
 from .exercises import find
 
 TIME_LIMIT = 10.0  # seconds for one check; an endless loop ends here
@@ -81,7 +81,7 @@ class _Trial(NamedTuple):
 
     def __str__(self):
         """The inputs in a message: arrays by their shape, numbers by their value."""
-        return ", ".join(f"{name} {a.shape}" if isinstance(a, np.ndarray) else f"{name} = {short(a)}"
+        return ", ".join(f"{name} {a.shape}" if isinstance(a, np.ndarray) else f"{name} = {value_text(a)}"
                          for name, a in zip(self.names, self.inputs) if isinstance(a, (np.ndarray, int, float)))
 
 
@@ -116,19 +116,24 @@ def check(number, answer, seed=0):
     except CheckFailed as failure:
         mark = "○" if isinstance(failure, NotAttempted) else "✗"
         raise type(failure)(f"{mark} {title}\n  {failure}") from None
-    print(f"✓ {title}: {praise}")
+    line = f"✓ {title}: {praise}"
+    try:
+        print(line)
+    except UnicodeEncodeError:  # a console of another encoding, not Jupyter
+        print(line.encode("ascii", "replace").decode())
 
 
 def _judge(exercise, answer, seed):
     """What is right, in words; CheckFailed or NotAttempted with what is wrong."""
     name, _, rest = exercise.call.partition("(")
     if not callable(answer):
-        came = "None" if answer is None else f"a {type(answer).__name__}"
+        came = "None" if answer is None else f"an object of type {type(answer).__name__}"
         raise CheckFailed(f"The check needs your function, got {came}: write {name}, not {name}(...).")
     names, calls = tuple(rest.rstrip(")").split(", ")), []
     for case in exercise.cases(seed):
         inputs = tuple(_cast(a, np.float64 if exercise.float64_only else case.dtype) for a in exercise.inputs(case))
-        calls.append((inputs, exercise.right(*_copy(inputs))))
+        with np.errstate(all="ignore"):
+            calls.append((inputs, exercise.right(*_copy(inputs))))
     _check_arguments(exercise, answer, names)
     try:
         with _time_limit(TIME_LIMIT):
@@ -136,9 +141,13 @@ def _judge(exercise, answer, seed):
     except TimeoutError:
         raise CheckFailed(f"Stopped after {TIME_LIMIT:.0f} s: is there a loop that never ends?") from None
     trials = [_Trial(names, inputs, right, got) for (inputs, right), got in zip(calls, outcomes)]
-    if any(isinstance(t.got.error, NotImplementedError) for t in trials):
+    if all(isinstance(t.got.error, NotImplementedError) and _raised_by(answer, t.got.error) for t in trials):
         raise NotAttempted("Not attempted yet: replace `raise NotImplementedError()` by your code.")
-    problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, trials)
+    try:
+        problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, trials)
+    except Exception:  # an object whose own methods fail, or an array too large to compare
+        kind = type(trials[0].got.value).__name__
+        problem = f"Your function returned something that cannot be compared, of type {kind}."
     if problem:
         raise CheckFailed(problem)
     dtypes = {a.dtype.name for t in trials for a in t.inputs if isinstance(a, np.ndarray) and a.dtype.kind == "f"}
@@ -153,19 +162,21 @@ def _check_arguments(exercise, answer, names):
     try:
         signature.bind(*names)
     except TypeError:
-        n = len(signature.parameters)
-        raise CheckFailed(f"Your function takes {n} argument{'s' * (n != 1)}; the check calls {exercise.call}, "
-                          f"with {len(names)}.") from None
+        n = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in signature.parameters.values())
+        raise CheckFailed(f"Your function takes {n} argument{'s' * (n != 1)} in order; the check calls "
+                          f"{exercise.call}, with {len(names)}.") from None
 
 
 def _attempt(function, inputs, names=()):
-    """Call `function` with copies of `inputs`; nothing that happens inside comes out."""
+    """Call `function` with copies of `inputs`, and keep what comes of it: a value, an error, a warning."""
     copies = _copy(inputs)
     try:
         with warnings.catch_warnings(record=True) as caught, np.errstate(all="warn", under="ignore"):
             warnings.simplefilter("always")
             value = function(*copies)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise  # the time limit, or the reader
+    except BaseException as error:
         return _Outcome(error=error)
     warned = next((str(w.message) for w in caught if issubclass(w.category, RuntimeWarning)), None)
     changed = next((name for name, a, b in zip(names, inputs, copies) if not _identical(a, b)), None)
@@ -224,9 +235,13 @@ def _about_error(answer, trial, good):
     error = trial.got.error
     if isinstance(error, RecursionError):
         return "Your function calls itself without end (RecursionError)."
-    text = re.sub(r"Input operand 1 has a mismatch.*\((size .*)\)", r"\1", " ".join(str(error).split()))
-    lines = [f"Right for {good}."] if good else []
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # the exception's own __str__ fails
+        text = "(no message)"
+    text = re.sub(r"Input operand 1 has a mismatch.*\((size .*)\)", r"\1", text)
     text = text if len(text) <= 160 else text[:157] + "..."
+    lines = [f"Right for {good}."] if good else []
     lines.append(f"For {trial} it stopped with {type(error).__name__}: {text}")
     lines += [f"({plain})" for sign, plain in PLAIN_WORDS.items() if sign in text]
     file, where, line = getattr(getattr(answer, "__code__", None), "co_filename", None), error.__traceback__, ""
@@ -237,6 +252,14 @@ def _about_error(answer, trial, good):
     if "broadcast" in text and "@" in line and "*" in line:
         lines.append("(`*` and `@` bind equally, from left to right: put each product in brackets.)")
     return "\n  ".join(lines + [f"in the line:  {line}"] * bool(line))
+
+
+def _raised_by(answer, error):
+    """Did the answer itself raise this, and not something that it calls?"""
+    where = error.__traceback__
+    while where.tb_next is not None:
+        where = where.tb_next
+    return where.tb_frame.f_code is getattr(answer, "__code__", None)
 
 
 def _wrong_manners(exercise, trials):
@@ -287,15 +310,28 @@ def _time_limit(seconds):
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    deadline = time.monotonic() + seconds
-    timer = threading.Timer(seconds, interrupt_main)
-    timer.daemon = True
-    timer.start()
+    ended, expired = threading.Event(), threading.Event()
+
+    def interrupt():  # again and again: the body may catch a KeyboardInterrupt
+        wait = seconds
+        while not ended.wait(wait):
+            expired.set()
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # wakes a sleeping call, too
+            else:
+                interrupt_main()
+            wait = 0.5
+
+    watch = threading.Thread(target=interrupt, daemon=True)
     try:
+        watch.start()
         yield
     except KeyboardInterrupt:
-        if time.monotonic() < deadline:
+        if not expired.is_set():
             raise  # the reader pressed stop
-        raise TimeoutError from None
     finally:
-        timer.cancel()
+        with contextlib.suppress(KeyboardInterrupt):  # one that was under way when the body ended
+            ended.set()
+            watch.join()
+    if expired.is_set():
+        raise TimeoutError

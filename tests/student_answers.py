@@ -234,7 +234,7 @@ def repaired_ffn(x, W1, b1, W2, b2):
     return lifted @ W2 + b2
 '''),
     ('2.4', 'right in the middle, plus a second ReLU on the output',
-     'Bent twice: the output must be allowed to be negative; no activation', '''
+     'The output is bent too: it must be allowed to be negative; no', '''
 def repaired_ffn(x, W1, b1, W2, b2):
     h = x @ W1 + b1
     a = np.maximum(h, 0)
@@ -452,7 +452,7 @@ def relu_ffn(x, W1, b1, W2, b2):
     return y
 '''),
     ('4.3', 'a second ReLU after the way down',
-     'The output is bent too: no activation after W2.', '''
+     'The output is bent too: it must be allowed to be negative; no', '''
 def relu_ffn(x, W1, b1, W2, b2):
     relu = lambda v: np.maximum(v, 0)
     return relu(relu(x @ W1 + b1) @ W2 + b2)
@@ -989,7 +989,7 @@ def loss_from_scores(scores, targets):
     return (log_sum - right).mean()
 '''),
     ('8.3', "subtracts the largest score of the whole table instead of each row's: low rows underflow to log(0)",
-     'One maximum for the whole table is subtracted: rows far below it', '''
+     'log(0): rows far below the number that you subtract vanish. Each row', '''
 def loss_from_scores(scores, targets):
     z = scores - scores.max()
     return np.mean(np.log(np.sum(np.exp(z), axis=1)) - z[range(len(z)), targets])
@@ -1012,7 +1012,7 @@ def loss_from_scores(scores, targets):
     return sum(losses) / len(losses)
 '''),
     ('8.3', 'safe softmax, then the logarithm: log(0) for hopeless targets',
-     'A probability became 0, and its logarithm -inf: stay with the scores,', '''
+     'The result is inf: something became 0 or inf before its logarithm.', '''
 def loss_from_scores(scores, targets):
     e = np.exp(scores - scores.max(axis=1, keepdims=True))
     p = e / e.sum(axis=1, keepdims=True)
@@ -1356,7 +1356,7 @@ def balancing_loss(probabilities, choices):
     return n * f @ probabilities.mean(axis=0)
 '''),
     ('10.3', 'P is the mean of the whole table (axis forgotten), so the result is always 1',
-     'P is one number, the mean of the whole table: take the mean over the', '''
+     'Always 1: is P the mean of the whole table? Take it over the tokens', '''
 def balancing_loss(probabilities, choices):
     n_experts = probabilities.shape[1]
     f_e = np.bincount(choices.ravel(), minlength=n_experts) / choices.size
@@ -1481,7 +1481,7 @@ def mixes_tokens(layer, x):
     return False
 '''),
     ('11.2', 'forgets the copy: the changes pile up in x, so every ordinary layer seems to mix',
-     'True for every layer: either the changed token itself is compared', '''
+     'True for every layer: is the changed token itself left out, is x', '''
 def mixes_tokens(layer, x):
     y = layer(x)
     for t in range(len(x)):
@@ -1493,7 +1493,7 @@ def mixes_tokens(layer, x):
     return False
 '''),
     ('11.3', 'before = x[:] is a view (a copy for lists only), so always False',
-     'False for every layer: is `before` a real copy (x and x[:] are not),', '''
+     'False for every layer: either `before` is no copy (x, x[:]), or the', '''
 def changes_input(layer, x):
     before = x[:]
     layer(x)

@@ -24,6 +24,7 @@ def message(number, answer, seed=0):
 @every_exercise
 @pytest.mark.parametrize("seed", range(4))
 def test_the_function_that_is_asked_for_passes(number, seed, capsys):
+    """In every dtype and without a warning. (That it is right is shown by the solutions and by RIGHT below.)"""
     check(number, find(number).right, seed)
     assert capsys.readouterr().out.startswith(f"✓ {number} {find(number).call}: right on 6 random inputs")
 
@@ -71,12 +72,12 @@ def endless_recursion(*inputs):
 
 NONSENSE = {
     "no return": (lambda *a: None, "returned None"),
-    "text": (lambda *a: "hello", ""),
-    "a dict": (lambda *a: {"h": 1}, ""),
-    "a generator": (lambda *a: (i for i in range(3)), ""),
-    "an object": (lambda *a: object(), ""),
+    "text": (lambda *a: "hello", "ours is of type str"),
+    "a dict": (lambda *a: {"h": 1}, "ours is of type dict"),
+    "a generator": (lambda *a: (i for i in range(3)), "ours is of type generator"),
+    "an object": (lambda *a: object(), "ours is of type object"),
     "ragged": (lambda *a: [[1, 2], [3]], ""),
-    "complex": (lambda *a: np.ones(3) * 1j, ""),
+    "complex": (lambda *a: np.ones(3) * 1j, "ours is of type ndarray of dtype complex128"),
     "nan": (lambda *a: np.full((5, 3), np.nan), ""),
     "the wrong number of results": (lambda *a: (1, 2, 3, 4, 5), ""),
     "nothing in it": (lambda *a: np.zeros(0), ""),
@@ -86,10 +87,10 @@ NONSENSE = {
     "exit": (lambda *a: exit(), "SystemExit"),
     "endless recursion": (endless_recursion, "calls itself without end"),
     "not attempted": (lambda *a: (_ for _ in ()).throw(NotImplementedError()), "Not attempted yet"),
-    "too few arguments": (lambda: 1, "Your function takes 0 arguments; the check calls"),
-    "too many arguments": (lambda a, b, c, d, e, f, g: 1, "Your function takes 7 arguments; the check calls"),
-    "a number": (3, "needs your function, got a int"),
-    "an array": (np.zeros(3), "needs your function, got a ndarray"),
+    "too few arguments": (lambda: 1, "Your function takes 0 arguments in order; the check calls"),
+    "too many arguments": (lambda a, b, c, d, e, f, g: 1, "Your function takes 7 arguments in order; the check calls"),
+    "a number": (3, "needs your function, got an object of type int"),
+    "an array": (np.zeros(3), "needs your function, got an object of type ndarray"),
     "None": (None, "needs your function, got None"),
 }
 
@@ -112,6 +113,28 @@ def test_an_endless_loop_is_stopped(monkeypatch):
     assert "is there a loop that never ends?" in message("1.1", loop)
     assert time.monotonic() - start < 5
     check("1.1", lambda x, W1, b1: x @ W1 + b1)  # and the next check is not hit by the same alarm
+
+
+def test_an_answer_that_catches_the_interrupt_is_stopped_too(monkeypatch):
+    def loop(x, W1, b1):
+        try:
+            while True:
+                pass
+        except:  # noqa: E722  as students write it
+            return x @ W1 + b1
+
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+    assert "is there a loop that never ends?" in message("1.1", loop)
+
+
+def test_not_attempted_means_the_answer_itself():
+    def stub(p, k):
+        raise NotImplementedError
+
+    with pytest.raises(NotAttempted):
+        check("10.1", stub)
+    said = message("10.2", lambda x, W_router, experts, k: stub(x, k))
+    assert "stopped with NotImplementedError" in said and "Not attempted" not in said
 
 
 def test_a_stop_by_the_reader_is_not_swallowed():
@@ -147,6 +170,9 @@ def test_a_mistake_without_a_name_is_described():
     assert "in the wrong places" in message("4.2", lambda a, W2: (a[:, :, None] * W2)[:, ::-1])
     rounded = message("8.2", lambda s, t: round((s.argmax(axis=1) == t).mean(), 2))
     assert "return the number as it is, not rounded" in rounded
+    assert "times the right one" not in message("2.1", lambda h: -h)  # not where the right answer is 0
+    assert "the axes are in another order" in message("4.2", lambda a, W2: np.einsum("tj,jd->jtd", a, W2))
+    assert "ValueError: matmul: size 5 is different from 11 (`@` needs" in message("1.1", lambda x, W1, b1: W1 @ x)
     fixed = np.ones((5, 3))
     assert "the same answer" in message("1.1", lambda x, W1, b1: fixed)
 
@@ -182,10 +208,15 @@ def test_unknown_exercises_and_seeds_are_refused():
 
 
 def test_a_check_leaves_the_world_as_it_was():
-    """Global NumPy state, warning filters and error settings are those of before."""
+    """NumPy's random state, warning filters and error settings are those of before, whatever the answer sets."""
+    def meddling(h):
+        np.seterr(all="raise")
+        warnings.simplefilter("ignore")
+        return 2 * h
+
     np.random.seed(1)
     state, filters, settings = np.random.get_state()[1].copy(), list(warnings.filters), np.geterr()
-    message("2.2", lambda h: h / (1 + np.exp(-h)))
+    message("2.2", meddling)
     assert np.array_equal(np.random.get_state()[1], state)
     assert warnings.filters == filters and np.geterr() == settings
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from ffn_numpy.check import NotAttempted
+from ffn_numpy.check import CheckFailed, NotAttempted, check
 from ffn_numpy.exercises import find, numbers
 
 NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
@@ -67,6 +67,18 @@ def test_every_stub_is_reported_as_not_attempted(path):
             except NotImplementedError:
                 assert cell not in graded(read(student(path)))
     assert len(said) == 4 and all(s.startswith("○") and "Not attempted yet" in s for s in said)
+
+
+@by_name
+def test_the_broken_function_of_the_third_star_is_told_so_without_the_fix(path):
+    """Whoever checks the unchanged code learns that it is as broken as before, not how to repair it."""
+    names = {}
+    for cell in read(path).cells:
+        if cell.cell_type == "code" and cell not in graded(read(path)):
+            exec(compile(cell.source, cell.id, "exec"), names)
+    (broken,) = [f for name, f in names.items() if name.startswith("broken_") or name == "patient"]
+    with pytest.raises(CheckFailed, match="Still as broken|Still a straight layer|The wrong branch is activated"):
+        check(f"{int(path.stem[:2])}.4", broken)
 
 
 @by_name

@@ -34,7 +34,7 @@ def nbgrader(course, arguments):
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER", "PYTHONWARN"))}
     env |= {"JUPYTER_CONFIG_DIR": str(course / "config"), "IPYTHONDIR": str(course / "ipython")}
     done = subprocess.run([sys.executable, "-m", "nbgrader", *arguments], cwd=course / "notebooks", env=env,
-                          capture_output=True, text=True, timeout=300)
+                          capture_output=True, text=True, encoding="utf-8", timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
 
 

@@ -10,7 +10,7 @@ def _lift_inputs(c):
 
 
 def _mix_inputs(c):
-    n = len(c.normal(*c.lead))                                                  # tokens; lead is (n,)
+    n = c.lead[0]                                                               # tokens
     weights = c.rng.random((n, n if c.i == 3 else n + 2)) + 0.1               # square in one trial
     return weights, c.normal(weights.shape[1], c.d)
 

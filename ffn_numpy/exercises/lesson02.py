@@ -13,19 +13,54 @@ def _numbers(c):
     return (c.x(scale=2.0),)
 
 
+def _wide_numbers(c):
+    x = c.x(scale=2.0)
+    x[..., 0], x[..., 1] = -30.0, 30.0
+    return (x,)
+
+
 def _large_numbers(c):
     x = c.x(scale=2.0)
     x[..., 0], x[..., 1] = -1000.0, 1000.0                                      # exp(1000) is too large for a float
     return (x,)
 
 
-def _ffn_inputs(c):
+def ffn_inputs(c):
     return c.x(), c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), c.normal(c.d)
+
+
+def relu_ffn(x, W1, b1, W2, b2):
+    return relu(x @ W1 + b1) @ W2 + b2
+
+
+# For 2.4 and 4.3, which both ask for a ReLU FFN.
+RELU_FFN_MISTAKES = {
+    "The bias b1 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
+    "The bias b2 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
+    "Both biases are missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2,
+    "The bias b1 comes after the bend: it belongs before it, relu(x @ W1 + b1).":
+        lambda x, W1, b1, W2, b2: (relu(x @ W1) + b1) @ W2 + b2,
+    "The activation stands at the end: it belongs between the two matrices, on the d_ff hidden numbers.":
+        lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
+    "The output is bent too: it must be allowed to be negative; no activation after W2.":
+        lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
+    "The input is bent, not the lifted numbers: activate after x @ W1 + b1.":
+        lambda x, W1, b1, W2, b2: (relu(x) @ W1 + b1) @ W2 + b2,
+    "True and False took the place of the numbers: relu keeps the positive numbers themselves.":
+        lambda x, W1, b1, W2, b2: (x @ W1 + b1 > 0) @ W2 + b2,
+    "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
+        lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
+    "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
+        lambda x, W1, b1, W2, b2: x + relu(x @ W1 + b1) @ W2 + b2,
+    "That is the GELU FFN: ReLU is asked for.": lambda x, W1, b1, W2, b2: gelu(x @ W1 + b1) @ W2 + b2,
+    "That is only the hidden part: the way down, @ W2 + b2, is missing.":
+        lambda x, W1, b1, W2, b2: relu(x @ W1 + b1),
+}
 
 
 EXERCISES = {
     "2.1": Exercise(
-        1, "my_relu(h)", relu, _numbers, {
+        1, "my_relu(h)", relu, _wide_numbers, {
             "That is the absolute value: negative numbers became positive; they should become 0.": np.abs,
             "The negative numbers are kept and the positive ones became 0: the comparison is the wrong way round.":
                 lambda h: np.minimum(h, 0),
@@ -81,25 +116,7 @@ EXERCISES = {
                 gelu,
             "That is the quick GELU, h * sigmoid(1.702 h): it differs from the tanh form by up to 0.02.": quick_gelu,
         }, elementwise=True),
-    "2.4": Exercise(
-        3, "repaired_ffn(x, W1, b1, W2, b2)", lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2 + b2, _ffn_inputs, {
-            "Still a straight layer: what reaches W2 has not been bent. Hint 1 says how to see it.":
-                lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2,
-            "The activation stands at the end: it belongs between the two matrices, on the d_ff hidden numbers.":
-                lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
-            "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
-                lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
-            "True and False took the place of the numbers: relu keeps the positive numbers themselves.":
-                lambda x, W1, b1, W2, b2: (x @ W1 + b1 > 0) @ W2 + b2,
-            "The input is bent, not the lifted numbers: activate after x @ W1 + b1.":
-                lambda x, W1, b1, W2, b2: (relu(x) @ W1 + b1) @ W2 + b2,
-            "The bias b1 comes after the bend: it belongs before it, relu(x @ W1 + b1).":
-                lambda x, W1, b1, W2, b2: (relu(x @ W1) + b1) @ W2 + b2,
-            "Bent twice: the output must be allowed to be negative; no activation after W2.":
-                lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
-            "That is the GELU FFN; the broken one was meant to use ReLU.":
-                lambda x, W1, b1, W2, b2: gelu(x @ W1 + b1) @ W2 + b2,
-            "The bias b1 got lost.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
-            "The bias b2 got lost.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
-        }),
+    "2.4": Exercise(3, "repaired_ffn(x, W1, b1, W2, b2)", relu_ffn, ffn_inputs, {
+        "Still a straight layer: what reaches W2 has not been bent. Hint 1 says how to see it.":
+            lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2} | RELU_FFN_MISTAKES),
 }

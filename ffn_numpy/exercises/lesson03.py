@@ -29,6 +29,11 @@ def _halves(x, W_in):
     return np.split(x @ W_in, 2, axis=-1)
 
 
+def _swiglu_fused(x, W_in, W_down):
+    gate, up = _halves(x, W_in)
+    return silu(gate) * up @ W_down
+
+
 EXERCISES = {
     "3.1": Exercise(
         1, "gated(gate, up)", lambda gate, up: silu(gate) * up, _branches, {
@@ -71,8 +76,7 @@ EXERCISES = {
                 lambda x, Wg, Wu, Wd: silu(x @ Wg) * (x @ Wu),
         }),
     "3.3": Exercise(
-        2, "swiglu_fused(x, W_in, W_down)", lambda x, W, Wd: np.multiply(*(f(a) for f, a in zip(
-            (silu, np.asarray), _halves(x, W)))) @ Wd, _fused_inputs, {
+        2, "swiglu_fused(x, W_in, W_down)", _swiglu_fused, _fused_inputs, {
             "The halves are swapped: the first d_ff columns of W_in are the gate, the last d_ff are up.":
                 lambda x, W, Wd: silu(_halves(x, W)[1]) * _halves(x, W)[0] @ Wd,
             "Every second column was taken: the matrices stand side by side, first all of the gate, then all of up.":

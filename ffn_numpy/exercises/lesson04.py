@@ -1,8 +1,8 @@
 """Lesson 04, project down: counting parameters, what each unit writes, the whole FFN, reordered units."""
 import numpy as np
 
-from ..activations import gelu, relu
 from . import ROWS, Exercise
+from .lesson02 import RELU_FFN_MISTAKES, ffn_inputs, relu_ffn
 
 
 def _sizes(c):
@@ -13,12 +13,12 @@ def _write_inputs(c):
     return c.normal(c.lead[0], c.f), c.normal(c.f, c.d)                         # a, W2
 
 
-def _ffn_inputs(c):
-    return c.x(), c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), c.normal(c.d)
-
-
 def _shuffle_inputs(c):
-    return c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), np.roll(np.arange(c.f), 1)
+    order = np.roll(np.arange(c.f), 1)                                          # not its own inverse
+    order[:3] = order[c.rng.permutation(3)]
+    while np.array_equal(order[order], np.arange(c.f)) or np.array_equal(order, np.roll(np.arange(c.f), 1)):
+        order = c.rng.permutation(c.f)
+    return c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), order
 
 
 EXERCISES = {
@@ -54,30 +54,9 @@ EXERCISES = {
             "The size of the write, without its direction or sign: the row itself is asked for.":
                 lambda a, W2: np.abs(a[:, :, None] * W2),
         }, ROWS),
-    "4.3": Exercise(
-        2, "relu_ffn(x, W1, b1, W2, b2)", lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2 + b2, _ffn_inputs, {
-            "There is no activation between the two matrices: relu belongs on x @ W1 + b1.":
-                lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2,
-            "The bias b1 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
-            "The bias b2 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
-            "Both biases are missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2,
-            "The bias b1 comes after the bend: relu(x @ W1 + b1), not relu(x @ W1) + b1.":
-                lambda x, W1, b1, W2, b2: (relu(x @ W1) + b1) @ W2 + b2,
-            "The activation stands at the end: it belongs on the d_ff hidden numbers, before W2.":
-                lambda x, W1, b1, W2, b2: relu((x @ W1 + b1) @ W2 + b2),
-            "np.max(h, 0) takes the largest along axis 0, over the tokens; np.maximum compares number by number.":
-                lambda x, W1, b1, W2, b2: np.max(x @ W1 + b1, 0) @ W2 + b2,
-            "True and False took the place of the numbers: relu keeps the positive numbers themselves.":
-                lambda x, W1, b1, W2, b2: (x @ W1 + b1 > 0) @ W2 + b2,
-            "The output is bent too: no activation after W2.":
-                lambda x, W1, b1, W2, b2: relu(relu(x @ W1 + b1) @ W2 + b2),
-            "x is added: that is the residual connection of the block (lesson 07), not part of the FFN.":
-                lambda x, W1, b1, W2, b2: x + relu(x @ W1 + b1) @ W2 + b2,
-            "That is the GELU FFN: ReLU is asked for.":
-                lambda x, W1, b1, W2, b2: gelu(x @ W1 + b1) @ W2 + b2,
-            "That is only the hidden part: the way down, @ W2 + b2, is missing.":
-                lambda x, W1, b1, W2, b2: relu(x @ W1 + b1),
-        }),
+    "4.3": Exercise(2, "relu_ffn(x, W1, b1, W2, b2)", relu_ffn, ffn_inputs, {
+        "There is no activation between the two matrices: relu belongs on x @ W1 + b1.":
+            lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2} | RELU_FFN_MISTAKES),
     "4.4": Exercise(
         3, "reordered(W1, b1, W2, order)", lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[order]),
         _shuffle_inputs, {
@@ -93,6 +72,8 @@ EXERCISES = {
                 lambda W1, b1, W2, order: (W1[:, order], b1, W2),
             "W1 stays behind: column of W1, number of b1 and row of W2 belong together.":
                 lambda W1, b1, W2, order: (W1, b1[order], W2[order]),
+            "W1 is reordered by the inverse: new unit i is old unit order[i], so W1[:, order].":
+                lambda W1, b1, W2, order: (W1[:, np.argsort(order)], b1[order], W2[order]),
             "b1 is reordered by the inverse: new unit i is old unit order[i], so b1[order].":
                 lambda W1, b1, W2, order: (W1[:, order], b1[np.argsort(order)], W2[order]),
             "All three are reordered by the inverse: new unit i is old unit order[i].":

@@ -8,8 +8,8 @@ def _width_inputs(c):
 
 def _multiple_inputs(c):
     m = (64, 256, 1024, 96, 128, 4096)[c.i]
-    rest = (m // 4, 3 * m // 4, 0)[c.i % 3]                                     # below, above the middle, exact
-    return m * int(c.rng.integers(2, 20)) + rest, m
+    missing = (m // 4, 3 * m // 4, 0)[c.i % 3]                                  # less, more than half, nothing
+    return m * (2 * int(c.rng.integers(1, 10)) + 1) - missing, m                # the result is no multiple of 2 m
 
 
 def _flops_inputs(c):
@@ -18,7 +18,7 @@ def _flops_inputs(c):
 
 def _block_inputs(c):
     n_kv_heads = int(c.rng.integers(1, 5))
-    n_heads = n_kv_heads * int(c.rng.integers(2, 5))
+    n_heads = n_kv_heads * (2, 3, 4)[c.i % 3]
     d_model = n_heads * 8 * c.d
     return d_model, 3 * d_model + c.f, n_heads, n_kv_heads
 

@@ -7,7 +7,7 @@ from . import ANY, Exercise
 
 def _rms_inputs(c):
     scale = 0.03 if c.i == 3 else 2.0                                         # small once: eps becomes visible
-    return c.x(scale=scale) + 0.5 * scale, c.normal(c.d), 1e-3                  # x, gain, eps
+    return c.x(scale=scale) + 0.5 * scale, c.normal(c.d), (1.3e-3, 2.7e-3)[c.i % 2]  # x, gain, eps
 
 
 def _norm_inputs(c):
@@ -131,7 +131,7 @@ EXERCISES = {
                 lambda s: softmax(np.where(np.triu(np.ones(s.shape[-2:], bool)), -1e9, s)),
             "The first row is NaN: token 0 may not look at anything. Every token may look at itself.":
                 lambda s: _nan_softmax(np.where(np.triu(np.ones(s.shape[-2:], bool)), -np.inf, s)),
-            "0 * inf is NaN: choose with np.where(mask, -np.inf, scores) instead of multiplying by inf.": (
+            "Everything is NaN: 0 * inf (choose with np.where instead of multiplying), or every score was hidden.": (
                 lambda s: s * np.nan, lambda s: _nan_softmax(s - np.triu(np.ones(s.shape[-2:]), 1) * np.inf)),
             "The arguments of np.where are the wrong way round: future first, then what to put there.":
                 lambda s: _nan_softmax(np.where(_future(s), s, -np.inf)),

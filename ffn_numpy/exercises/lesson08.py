@@ -43,7 +43,7 @@ def _from_scores(scores, t, reduce=np.mean):
 
 
 def _two_units(x, bias=(0, -1), down=(1, -2), act=relu, out=0.0):
-    return act(x @ np.ones((2, 2)) + np.array(bias)) @ np.array(down) + out
+    return act(x @ np.ones((2, 2)) + np.array(bias)) @ np.array(down) + out     # floats or whole numbers: both pass
 
 
 EXERCISES = {
@@ -93,8 +93,8 @@ EXERCISES = {
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
             "np.exp overflows, and the result is NaN: can the scores be made smaller without changing p? (Hint 1)":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
-            "A probability became 0, and its logarithm -inf: stay with the scores, log(sum) - score, as in the "
-            "formula.":
+            "The result is inf: something became 0 or inf before its logarithm. Stay with the scores, shifted by each "
+            "row's own largest.":
                 lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
             "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
                 lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),
@@ -103,7 +103,7 @@ EXERCISES = {
             "One sum for the whole table: each row has its own (axis=1).":
                 lambda s, t: (lambda z: np.log(np.exp(z).sum()) - _at_targets(z, t).mean())(
                     s - s.max(axis=1, keepdims=True)),
-            "One maximum for the whole table is subtracted: rows far below it become log(0).":
+            "log(0): rows far below the number that you subtract vanish. Each row needs its own largest score.":
                 lambda s, t: (np.log(np.exp(s - s.max()).sum(axis=1)) - _at_targets(s - s.max(), t)).mean(),
             "The largest score was subtracted for exp, but not from the target's score.":
                 lambda s, t: (_from_scores(s, t, np.asarray) - s.max(axis=1)).mean(),

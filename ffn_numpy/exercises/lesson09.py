@@ -16,9 +16,9 @@ def _product_inputs(c):
 
 
 def _measure_inputs(c):
-    a, shape = 1 + c.rng.random(6), ((5,), (2, 3), (4,), (3, 2), (1,), (2, 1, 3))[c.i]
+    a, shape = (1 + c.rng.random(6)) * (-1) ** np.arange(6), ((5,), (2, 3), (4,), (3, 2), (1,), (2, 1, 3))[c.i]
     f = lambda w: float((a[:w.size] * w.ravel() ** 3).sum() + w.ravel()[0] * w.ravel()[-1])  # noqa: E731
-    return f, c.normal(*shape), 1e-2                                            # f, w, step
+    return f, c.normal(*shape), (1e-2, 2e-2, 5e-3)[c.i % 3]                     # f, w, step
 
 
 def _gate_inputs(c):

@@ -7,14 +7,14 @@ from . import ROWS, Exercise
 
 
 def _top_inputs(c):
-    return softmax(c.normal(*c.lead, 3 + c.d)), 1 + c.i % 3                     # probabilities, k
+    return softmax(c.normal(*c.lead, 4 + c.d)), (1, 2, 5)[c.i % 3]              # probabilities, k
 
 
 def _moe_inputs(c):
-    n = 3 + c.d % 3
+    n = 4 + c.d % 3
     matrices = c.normal(n, c.d, c.d)
     experts = [lambda x, M=M: np.maximum(x @ M.astype(x.dtype) + M[0].astype(x.dtype), 0) for M in matrices]
-    return c.normal(c.lead[0], c.d), c.normal(c.d, n), experts, 2               # x, W_router, experts, k
+    return c.normal(c.lead[0], c.d), c.normal(c.d, n), experts, 1 + c.i % 3     # x, W_router, experts, k
 
 
 def _balance_inputs(c):
@@ -23,10 +23,6 @@ def _balance_inputs(c):
     scores[:, -1] -= 9 * (c.i % 2)                                              # the last expert stays unused
     probabilities = softmax(scores)
     return probabilities, np.argsort(-probabilities, axis=1)[:, :k]
-
-
-def _weight_inputs(c):
-    return softmax(c.normal(*c.lead, 3 + c.d)), 1 + c.i % 3  # probabilities, k
 
 
 def _order(p, k):
@@ -125,7 +121,7 @@ EXERCISES = {
                 lambda p, ch: p.shape[1] * ((_shares(ch, p.shape[1]) / ch.size) ** 2).sum(),
             "P is used twice: multiply the shares f by the mean probabilities P.":
                 lambda p, ch: p.shape[1] * (p.mean(axis=0) ** 2).sum(),
-            "P is one number, the mean of the whole table: take the mean over the tokens only.":
+            "Always 1: is P the mean of the whole table? Take it over the tokens only.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / ch.size * p.mean()).sum(),
             "P is a sum over tokens: it should be the mean.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / ch.size * p.sum(axis=0)).sum(),
@@ -141,7 +137,7 @@ EXERCISES = {
                 lambda p, ch: load_balancing_loss(p, ch[:, :1]),
         }, ROWS),
     "10.4": Exercise(
-        3, "repaired_weights(probabilities, k)", _switch, _weight_inputs, {
+        3, "repaired_weights(probabilities, k)", _switch, _top_inputs, {
             "Still as broken: for k = 1 the weight is the same for every probability. Hint 1 asks what follows.":
                 lambda p, k: _top(p, k) / _top(p, k).sum(axis=-1, keepdims=True),
             "k = 1 is right now, but for k > 1 the weights should still sum to 1.": _top,

@@ -67,6 +67,13 @@ def _in_place_last(W):
     return layer
 
 
+def _in_place_middle(W):
+    def layer(x):
+        x[2] += 1
+        return x @ W.astype(x.dtype)
+    return layer
+
+
 def _in_place_all(W):
     def layer(x):
         x += 1
@@ -84,7 +91,8 @@ def _swapping(W):
 def _trials(*makers):
     """Inputs that go through the given layers in turn, one after the other."""
     def inputs(c):
-        return makers[c.i % len(makers)](c.normal(c.d, c.d)), c.normal(4 + c.lead[0], c.d)          # layer, x
+        x = np.round(3 * c.normal(4 + c.lead[0], c.d))                          # whole: sums are exact
+        return makers[c.i % len(makers)](c.normal(c.d, c.d)), x                 # layer, x
     return inputs
 
 
@@ -122,7 +130,9 @@ def _patient_inputs(c):
     W_gate = c.normal(c.d, c.f)
     W_gate[:, 0] *= 2000.0                                                      # gates at which exp overflows
     W_gate[:, 1] = -W_gate[:, 0]
-    return c.x(), W_gate, c.normal(c.d, c.f), c.normal(c.f, c.d)
+    W_up = c.normal(c.d, c.f)
+    W_up[:, 2] *= 2000.0
+    return c.x(), W_gate, W_up, c.normal(c.f, c.d)
 
 
 def _healthy(x, Wg, Wu, Wd):
@@ -152,8 +162,8 @@ EXERCISES = {
     "11.2": Exercise(
         2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _looking_ahead, _first_to_last, _pair,
                                                     _looking_back), {
-            "True for every layer: either the changed token itself is compared (leave it out), or changes pile up "
-            "because x is not copied anew for each token.":
+            "True for every layer: is the changed token itself left out, is x copied anew for each token, is a *row* "
+            "changed?":
                 lambda layer, x: True,
             "False for every layer: compare the outputs of the *other* tokens before and after, and change a copy of "
             "x.":
@@ -183,9 +193,10 @@ EXERCISES = {
                 lambda layer, x: not np.allclose(layer(x[::-1]), layer(x)[::-1]),
         }, ROWS),
     "11.3": Exercise(
-        2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_last, _in_place_all,
-                                                       _swapping, _plain), {
-            "False for every layer: is `before` a real copy (x and x[:] are not), and of the array that the layer got?":
+        2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_middle, _in_place_all,
+                                                       _swapping, _in_place_last), {
+            "False for every layer: either `before` is no copy (x, x[:]), or the layer got a copy, or not the numbers "
+            "were compared.":
                 lambda layer, x: False,
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
@@ -197,8 +208,9 @@ EXERCISES = {
                 lambda layer, x: not _changes_input(layer, x),
             "Equal numbers were looked for: one *different* number is a change.":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x == b).any()))(x.copy()),
-            "Only the first token is compared: compare all of x.":
-                lambda layer, x: (lambda b: layer(x) is None or not np.array_equal(x[0], b[0]))(x.copy()),
+            "Some tokens are not compared: compare all of x.": tuple(
+                lambda layer, x, rows=rows: (lambda b: layer(x) is not None and not np.array_equal(x[rows], b[rows]))(
+                    x.copy()) for rows in ([0], [-1], [0, -1])),
             "Two calls are compared: that finds a layer that changes its input only if the second result differs. "
             "Compare x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
         }, ROWS, may_change_inputs=True),
