@@ -2,7 +2,8 @@
 
 Run nbgrader in this folder. Everything it makes goes to `classroom/` beside `notebooks/`:
 source/ (the solutions, copied once: change sizes, seeds and tests there), release/ (hand this out),
-submitted/STUDENT/LESSON/ (put what comes back here), autograded/, feedback/, gradebook.db.
+submitted/STUDENT/LESSON/ (put what comes back here), autograded/, feedback/, gradebook.db. Files named
+STUDENT_LESSON.ipynb in downloaded/LESSON/archive/ are filed by `nbgrader zip_collect LESSON`.
 """
 import os
 import shutil
@@ -24,4 +25,5 @@ c = get_config()  # noqa: F821  provided by nbgrader
 c.CourseDirectory.root = str(classroom)
 c.CourseDirectory.course_id = "ffn"
 c.ExecutePreprocessor.timeout = 15                   # seconds for one cell: an endless loop ends here
+c.FileNameCollectorPlugin.named_regexp = r".*[/\\](?P<student_id>[^/\\_]+)_(?P<file_id>\d\d_\w+)\.ipynb"
 c.CsvExportPlugin.to = str(classroom / "grades.csv")

@@ -27,7 +27,7 @@ def course(tmp_path_factory):
 def commands():
     """The nbgrader commands of the README, in its order: their arguments."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    return [line.split() for line in re.findall(r"^\.\./\.venv/bin/nbgrader ([\w ]+?) *(?:#.*)?$", readme, re.M)]
+    return [line.split() for line in re.findall(r"^\.\./\.venv/bin/nbgrader ([\w -]+?) *(?:#.*)?$", readme, re.M)]
 
 
 def nbgrader(course, arguments):

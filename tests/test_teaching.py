@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 GUIDE = (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")
-PROSE = re.sub(r"```.*?```", "", GUIDE, flags=re.S)
+PAGES = [NOTEBOOKS / "TEACHING.md", *sorted((NOTEBOOKS / "teaching").glob("*.md"))]
 CHAPTERS = {c.split("\n")[0]: c for c in GUIDE.split("\n## ")}
 PLANS = {p[:2]: p for p in re.split(r"^### (?=\d\d )", CHAPTERS["Lesson plans"], flags=re.M)[1:]}
 
@@ -29,17 +29,27 @@ def test_a_plan_fills_fifty_minutes_and_has_all_parts(lesson):
         assert sum(map(int, split.split(" / "))) == 100, split
 
 
-def test_links_and_anchors_lead_somewhere():
-    anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", PROSE, re.M)}
-    for target in re.findall(r"\]\(([^)]+)\)", PROSE):
-        found = target[1:] in anchors if target.startswith("#") else (NOTEBOOKS / target).exists()
+def prose(page):
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=lambda p: p.stem)
+
+
+@by_page
+def test_links_and_anchors_lead_somewhere(page):
+    text = prose(page)
+    anchors = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in re.findall(r"^#+ (.*)$", text, re.M)}
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        found = target[1:] in anchors if target.startswith("#") else (page.parent / target).exists()
         assert found or target.startswith("https://"), target
-    for name in re.findall(r"`(tests/[\w./]+)`|python (tests/[\w./]+)", GUIDE):
-        assert (ROOT / "".join(name)).exists(), name
+    for name in re.findall(r"python (tests/[\w./]+)", text):
+        assert (ROOT / name).exists(), name
 
 
-def test_headings_do_not_skip_a_level():
-    levels = [len(m) for m in re.findall(r"^(#+) ", PROSE, re.M)]
+@by_page
+def test_headings_do_not_skip_a_level(page):
+    levels = [len(m) for m in re.findall(r"^(#+) ", prose(page), re.M)]
     assert levels[0] == 1 and levels.count(1) == 1 and all(b <= a + 1 for a, b in zip(levels, levels[1:]))
 
 
@@ -50,7 +60,8 @@ def test_grading_commands_are_those_of_the_readme():
 
 
 def test_concept_test_has_ten_questions_with_a_key():
-    questions, key = CHAPTERS["Concept test"].split("<summary>Key</summary>")
+    text = (NOTEBOOKS / "teaching" / "concept_test.md").read_text(encoding="utf-8")
+    questions, key = text.split("<summary>Key</summary>")
     asked = re.findall(r"^\*\*(\d+)\.\*\*", questions, re.M)
     answers = dict(re.findall(r"^\| (\d+) \| ([a-d]) \|", key, re.M))
     assert asked == list(answers) == [str(i) for i in range(1, 11)]
@@ -76,7 +87,7 @@ class Outline(HTMLParser):
 
 def test_cheat_sheet_stands_alone_and_is_accessible():
     outline = Outline()
-    outline.feed((NOTEBOOKS / "cheat_sheet.html").read_text(encoding="utf-8"))
+    outline.feed((NOTEBOOKS / "teaching" / "cheat_sheet.html").read_text(encoding="utf-8"))
     assert outline.tags.count("h1") == 1 and outline.tags.count("h2") >= 8
     assert ("html", "lang", "en") in outline.attributes
     assert outline.tags.count("th") == sum(a[:2] == ("th", "scope") for a in outline.attributes)
