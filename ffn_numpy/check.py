@@ -107,6 +107,16 @@ def check(number, answer, seed=0):
         If the answer raises NotImplementedError.
     ValueError, TypeError
         If there is no such exercise, or the seed is not one.
+
+    Examples
+    --------
+    >>> check("2.1", lambda h: np.maximum(h, 0))
+    ✓ 2.1 my_relu(h): right on 6 random inputs, in float64 and float32.
+    >>> check("2.1", np.abs)
+    Traceback (most recent call last):
+    ffn_numpy.check.CheckFailed: ✗ 2.1 my_relu(h)
+      That is the absolute value: negative numbers became positive; they should become 0.
+      Right already: it runs, and every shape fits.
     """
     exercise = find(number)
     random_generator("seed", seed)

@@ -185,6 +185,14 @@ def test_explorer_answers_the_keyboard(path, open_in_lab):
     assert lab.errors == []
 
 
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_cheat_sheet_prints_on_one_page(paper, browser):
+    page = browser.new_page()
+    page.goto((NOTEBOOKS / "teaching" / "cheat_sheet.html").as_uri())
+    assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper, prefer_css_page_size=False))) == 1
+    page.close()
+
+
 def first_check(path):
     """Where the first check stands among the code cells; the cell before it holds the solution."""
     return next(i for i, cell in enumerate(code_cells(path)) if re.search(r"^check\(", cell.source, re.M))
