@@ -55,6 +55,9 @@ def function(number, source):
 
 @pytest.mark.parametrize("number, mistake, said, source", WRONG, ids=[f"{w[0]}: {w[1]}" for w in WRONG])
 def test_wrong_answers_of_students_are_named(number, mistake, said, source):
+    promoted = "np.sqrt" in source and "float32 came back" in said
+    if np.__version__ < "2" and (promoted or "score of each *column*" in said):
+        pytest.skip("NumPy 1 keeps float32 beside a float64 scalar, and compares arrays of different length to False")
     assert said in message(number, function(number, source))
 
 

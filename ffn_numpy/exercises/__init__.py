@@ -16,7 +16,7 @@ ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
 
 
 class Case(NamedTuple):
-    """One random trial: x has shape (*lead, d); f is d_ff. In trial 3, d, f and mostly the tokens are 4: any axis fits."""
+    """One random trial: x has shape (*lead, d); f is d_ff. In trial 3, all sizes are 4, mostly: any axis fits."""
 
     i: int
     lead: tuple
