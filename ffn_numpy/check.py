@@ -31,8 +31,7 @@ PLAIN_WORDS = {
     "not aligned": "the inner sizes of the product do not fit.",
     "could not be broadcast": "compared from the right, two axes must be equal, or one of them 1.",
     "truth value of an array": "max, min and if take one number; for arrays use np.maximum, np.where or a comparison.",
-    "only 0-dimensional arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
-    "only length-1 arrays": "float(...) and the functions of math take one number; for arrays use those of np.",
+    "converted to Python scalar": "float(...) and the functions of math take one number; for arrays use those of np.",
     "equal division": "np.split cuts axis 0 unless you say axis=-1.",
     "inhomogeneous": "the rows of what became an array have different lengths.",
     "object too deep": "a flat array is needed: .ravel().",
@@ -140,11 +139,11 @@ def _judge(exercise, answer, seed):
         came = "None" if answer is None else f"an object of type {type(answer).__name__}"
         raise CheckFailed(f"The check needs your function, got {came}: write {name}, not {name}(...).")
     names, calls = tuple(rest.rstrip(")").split(", ")), []
+    _check_arguments(exercise, answer, names)
     for case in exercise.cases(seed):
         inputs = tuple(_cast(a, np.float64 if exercise.float64_only else case.dtype) for a in exercise.inputs(case))
         with np.errstate(all="ignore"):
             calls.append((inputs, exercise.right(*_copy(inputs))))
-    _check_arguments(exercise, answer, names)
     try:
         with _time_limit(TIME_LIMIT):
             outcomes = [_attempt(answer, inputs, names) for inputs, _ in calls]

@@ -108,10 +108,10 @@ def main():
         else:
             content = run(path).encode()
         if not path.exists() or content != path.read_bytes():
-            changed.append(path.name)
+            changed.append(path)
             if not options.check:
                 path.write_bytes(content)
-        print(f"{path.name}: {'changed' if path.name in changed else 'the same'}", flush=True)
+        print(f"{path.parent.name}/{path.name}: {'changed' if path in changed else 'the same'}", flush=True)
     return 1 if options.check and changed else 0
 
 

@@ -57,24 +57,24 @@ def test_student_version_differs_in_the_answers_only(path):
 @by_name
 def test_every_stub_is_reported_as_not_attempted(path):
     """Run the student's version as it is handed out; cells that call an unwritten answer stop there."""
-    names, said = {}, []
-    for cell in read(student(path)).cells:
+    nb, names, said = read(student(path)), {}, []
+    for cell in nb.cells:
         if cell.cell_type == "code":
             try:
                 exec(compile(cell.source, cell.id, "exec"), names)
             except NotAttempted as error:
                 said.append(str(error))
             except NotImplementedError:
-                assert cell not in graded(read(student(path)))
+                assert cell not in graded(nb)
     assert len(said) == 4 and all(s.startswith("○") and "Not attempted yet" in s for s in said)
 
 
 @by_name
 def test_the_broken_function_of_the_third_star_is_told_so_without_the_fix(path):
     """Whoever checks the unchanged code learns that it is as broken as before, not how to repair it."""
-    names = {}
-    for cell in read(path).cells:
-        if cell.cell_type == "code" and cell not in graded(read(path)):
+    nb, names = read(path), {}
+    for cell in nb.cells:
+        if cell.cell_type == "code" and cell not in graded(nb):
             exec(compile(cell.source, cell.id, "exec"), names)
     (broken,) = [f for name, f in names.items() if name.startswith("broken_") or name == "patient"]
     with pytest.raises(CheckFailed, match="Still as broken|Still a straight layer|The wrong branch is activated"):

@@ -38,15 +38,18 @@ def nbgrader(course, arguments):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+def place(course, *step, suffix="ipynb"):
+    """Where nbgrader keeps the lesson's notebook: place(course, "release"), place(course, "submitted", "right")."""
+    return course.joinpath("classroom", *step, LESSON, f"{LESSON}.{suffix}")
+
+
 def submit(course, student, **cells):
     """Hand in the released notebook with the sources of some cells replaced: cell id -> source."""
-    released = course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb"
-    nb = nbformat.read(released, as_version=4)
+    nb = nbformat.read(place(course, "release"), as_version=4)
     for cell in nb.cells:
         cell.source = cells.get(cell.id.replace("-", "_"), cell.source)
-    folder = course / "classroom" / "submitted" / student / LESSON
-    folder.mkdir(parents=True)
-    nbformat.write(nb, folder / released.name)
+    place(course, "submitted", student).parent.mkdir(parents=True)
+    nbformat.write(nb, place(course, "submitted", student))
 
 
 def scores(course):
@@ -66,8 +69,8 @@ def test_a_round_with_five_submissions(course):
         "generate_assignment", "autograde", "generate_feedback", "export"]
 
     nbgrader(course, hand_out)
-    released = course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb"
-    assert released.read_bytes() == (ROOT / "notebooks" / "exercises" / released.name).read_bytes()
+    committed = ROOT / "notebooks" / "exercises" / f"{LESSON}.ipynb"
+    assert place(course, "release").read_bytes() == committed.read_bytes()
 
     right = solutions()
     submit(course, "right", **right)
@@ -82,20 +85,19 @@ def test_a_round_with_five_submissions(course):
     assert scores(course) == {
         "right": (8, 11), "wrong": (7, 11), "blank": (0, 11), "endless": (6, 11), "tampered": (0, 11)}
 
-    page = (course / "classroom" / "feedback" / "wrong" / LESSON / f"{LESSON}.html").read_text(encoding="utf-8")
+    page = place(course, "feedback", "wrong", suffix="html").read_text(encoding="utf-8")
     assert "The bias is missing: add b1 to x @ W1." in page and "Traceback (most recent" not in page
 
 
 def test_a_teachers_own_hidden_test_is_kept_from_students_and_counts(course):
     """As the guide says: change the copy in classroom/source, hand out again, grade again."""
-    source = course / "classroom" / "source" / LESSON / f"{LESSON}.ipynb"
-    nb = nbformat.read(source, as_version=4)
+    nb = nbformat.read(place(course, "source"), as_version=4)
     check = next(c for c in nb.cells if c.id == "check-1-1")
     check.source += ("\n### BEGIN HIDDEN TESTS\ncheck('1.1', lift, seed=7)\n"
                      "assert lift([1.0], [[2.0]], [3.0]) == 0, 'a test that nobody can pass'\n### END HIDDEN TESTS")
-    nbformat.write(nb, source)
+    nbformat.write(nb, place(course, "source"))
     nbgrader(course, ["generate_assignment", LESSON, "--force"])
-    released = (course / "classroom" / "release" / LESSON / f"{LESSON}.ipynb").read_text(encoding="utf-8")
+    released = place(course, "release").read_text(encoding="utf-8")
     assert "HIDDEN" not in released and "seed=7" not in released
 
     nbgrader(course, ["autograde", LESSON, "--student=right", "--force"])

@@ -11,7 +11,7 @@ def _lift_inputs(c):
 
 def _mix_inputs(c):
     n = c.lead[0]                                                               # tokens
-    weights = c.rng.random((n, n if c.i == 3 else n + 2)) + 0.1               # square in one trial
+    weights = c.rng.random((n, n if c.i == 3 else n + 2)) + 0.1                 # square in one trial
     return weights, c.normal(weights.shape[1], c.d)
 
 
@@ -28,8 +28,8 @@ EXERCISES = {
     "1.1": Exercise(
         1, "lift(x, W1, b1)", lambda x, W1, b1: x @ W1 + b1, _lift_inputs, {
             "The bias is missing: add b1 to x @ W1.": lambda x, W1, b1: x @ W1,
-            "W1 is transposed: its shape is (d_model, d_ff) already, so x @ W1. (x @ W1.T runs only if both are "
-            "equal.)":
+            "W1 is transposed: its shape is (d_model, d_ff) already, so x @ W1. "
+            "(x @ W1.T runs only if both are equal.)":
                 lambda x, W1, b1: x @ W1.T + b1,
             "b1 was added to W1, before the product: it is added once, to x @ W1.": lambda x, W1, b1: x @ (W1 + b1),
             "The bias is subtracted: it should be added.": lambda x, W1, b1: x @ W1 - b1,
@@ -44,8 +44,8 @@ EXERCISES = {
                 lambda w, v: w / w.sum(axis=0, keepdims=True) @ v,
             "All weights together were made to sum to 1: it should be each row by itself.":
                 lambda w, v: w / w.sum() @ v,
-            "Rows are divided by the sums of other rows: the T sums must stand in a column, shape (T, "
-            "1).": lambda w, v: w / w.sum(axis=1) @ v,
+            "Rows are divided by the sums of other rows: "
+            "the T sums must stand in a column, shape (T, 1).": lambda w, v: w / w.sum(axis=1) @ v,
             "Divided by the number of values: divide by the sum of the row's weights.": lambda w, v: w @ v / len(v),
             "The rows sum to 1 already: dividing by the number of values is one division too many.":
                 lambda w, v: w / w.sum(axis=1, keepdims=True) @ v / len(v),

@@ -83,15 +83,15 @@ EXERCISES = {
             "tanh stands where the sigmoid belongs: tanh goes from -1 to 1.": lambda h: h * np.tanh(h),
             "Half of it is missing: tanh goes from -1 to 1, a sigmoid from 0 to 1.":
                 lambda h: 0.5 * h * np.tanh(h / 2),
-            "tanh gets the wrong argument: at h = 1 the sigmoid is 0.731, your factor is 0.881. (Hint "
-            "3)": lambda h: 0.5 * h * (1 + np.tanh(h)),
-            "It is right except where exp(h) overflows: there your result is NaN. Use a form that cannot overflow. "
-            "(Hint 2)": lambda h: h * np.exp(h) / (1 + np.exp(h)),
+            "tanh gets the wrong argument: at h = 1 the sigmoid is 0.731, your factor is 0.881. "
+            "(Hint 3)": lambda h: 0.5 * h * (1 + np.tanh(h)),
+            "It is right except where exp(h) overflows: there your result is NaN. "
+            "Use a form that cannot overflow. (Hint 2)": lambda h: h * np.exp(h) / (1 + np.exp(h)),
         }, elementwise=True),
     "2.3": Exercise(
         2, "my_gelu_tanh(h)", lambda h: gelu(h, "tanh"), _numbers, {
-            "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). (Now GELU(2) "
-            "is 2.563.)": lambda h: 0.5 * h * (1 + np.tanh(ROOT) * (h + 0.044715 * h**3)),
+            "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). "
+            "(Now GELU(2) is 2.563.)": lambda h: 0.5 * h * (1 + np.tanh(ROOT) * (h + 0.044715 * h**3)),
             "The cubic part stands outside the bracket: sqrt(2/pi) multiplies all of (h + 0.044715 h**3).":
                 lambda h: 0.5 * h * (1 + np.tanh(ROOT * h + 0.044715 * h**3)),
             "0.5 multiplies only the first part: 0.5 * h * (1 + tanh(...)), with 1 + tanh in brackets.":

@@ -121,8 +121,8 @@ EXERCISES = {
             "Squared lengths: the length is the root of the sum of squares.":
                 lambda y_new, y: np.median(_relative(y_new, y) ** 2),
             "One number for each token: the median over tokens is asked for.": _relative,
-            "The median of the changes divided by the median of the norms: divide for each token, then take the "
-            "median.":
+            "The median of the changes divided by the median of the norms: divide for each token, "
+            "then take the median.":
                 lambda y_new, y: np.median(np.linalg.norm(y_new - y, axis=1)) / np.median(np.linalg.norm(y, axis=1)),
             "In percent: a ratio is asked for.": lambda y_new, y: 100 * np.median(_relative(y_new, y)),
         }, ((5,), (3,), (7,), (4,), (6,), (8,))),
@@ -130,8 +130,8 @@ EXERCISES = {
         3, "repaired_bert(x, tensors)", _bert, _bert_inputs, {
             "Still as broken: read the printed shapes; in which order do in and out stand?":
                 lambda x, t: _bert(x, t, up="", down=""),
-            "Right except where d_ff = d_model: shapes cannot tell the layout there. The format says (out, in): "
-            "always .T.":
+            "Right except where d_ff = d_model: shapes cannot tell the layout there. The format says (out, "
+            "in): always .T.":
                 lambda x, t: _bert(x, t, up="T" * (len(t["intermediate.dense.bias"]) != x.shape[-1]),
                                    down="T" * (len(t["intermediate.dense.bias"]) != x.shape[-1])),
             "Both biases are missing.": lambda x, t: _bert(x, t, b1=0, b2=0),
@@ -151,8 +151,8 @@ EXERCISES = {
             "output.dense.bias is missing.": lambda x, t: _bert(x, t, b2=0),
             "A weight is reshaped where it should be transposed: .T, not reshape (exercise 1.4).":
                 lambda x, t: _bert(x, t | {k: v.reshape(v.shape[::-1]).T for k, v in t.items() if v.ndim == 2}),
-            "The two matrices are exchanged, which makes the shapes fit: intermediate lifts, output brings down. "
-            "Transpose them "
+            "The two matrices are exchanged, which makes the shapes fit: intermediate lifts, "
+            "output brings down. Transpose them "
             "instead.": lambda x, t: gelu(x @ t["output.dense.weight"] + t["intermediate.dense.bias"]) @ t[
                 "intermediate.dense.weight"] + t["output.dense.bias"],
         }),

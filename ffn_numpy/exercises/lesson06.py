@@ -51,8 +51,8 @@ EXERCISES = {
             "Rounded down: the next multiple *above* is asked for.": lambda n, m: n // m * m,
             "Rounded to the nearest multiple: always up is asked for.": lambda n, m: (n + m // 2) // m * m,
             "The number of multiples came back: multiply it by multiple_of.": lambda n, m: -(-n // m),
-            "The remainder n % multiple_of was added: the distance to the next multiple is multiple_of - n % "
-            "multiple_of.":
+            "The remainder n % multiple_of was added: "
+            "the distance to the next multiple is multiple_of - n % multiple_of.":
                 lambda n, m: n + n % m,
             "multiple_of is not used: 64 is only one of the rules.": lambda n, m: -(-n // 64) * 64,
             "multiple_of is not used: 256 is only one of the rules.": lambda n, m: -(-n // 256) * 256,
@@ -74,8 +74,8 @@ EXERCISES = {
             "That is the count for one token: all T of them do it.": lambda T, d: 8 * d * d + 4 * T * d,
             "The projections are counted as one matrix: there are four, q, k, v and o.":
                 lambda T, d: 2 * T * d * d + 4 * T * T * d,
-            "In the projections a multiply-add counts as 1: it counts as "
-            "2.": lambda T, d: 4 * T * d * d + 4 * T * T * d,
+            "In the projections a multiply-add counts as 1: "
+            "it counts as 2.": lambda T, d: 4 * T * d * d + 4 * T * T * d,
             "Scores and mixing are counted for one token: each of the T tokens does it, T² in all.":
                 lambda T, d: 8 * T * d * d + 4 * T * d,
             "That is the parameter count, 4 d²: computation grows with T.": lambda T, d: 4 * d * d,
@@ -85,8 +85,8 @@ EXERCISES = {
     "6.4": Exercise(
         3, "repaired_block_parameters(d_model, d_ff, n_heads, n_kv_heads)",
         lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h), _block_inputs, {
-            "Still as broken: both errors are there. Hint 1 says where to look for one of "
-            "them.": lambda d, f, h, kv: _block(d, f, matrices=2),
+            "Still as broken: both errors are there. "
+            "Hint 1 says where to look for one of them.": lambda d, f, h, kv: _block(d, f, matrices=2),
             "The attention is right now; the gated FFN has three matrices: gate, up, down.":
                 lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h, matrices=2),
             "The FFN is right now; in the attention, W_k and W_v have only n_kv_heads heads.":

@@ -117,8 +117,8 @@ EXERCISES = {
             "Gain and bias are swapped.": lambda x, g, b, eps: _layer(x, b, g, eps),
             "The bias is added before the gain: gain * normalised + bias.":
                 lambda x, g, b, eps: (_layer(x, np.ones_like(g), b, eps)) * g,
-            "eps is missing: it stands beside the variance, under the "
-            "root.": lambda x, g, b, eps: _layer(x, g, b, 0 * eps),
+            "eps is missing: it stands beside the variance, "
+            "under the root.": lambda x, g, b, eps: _layer(x, g, b, 0 * eps),
             "eps stands outside the root: sqrt(variance + eps), not sqrt(variance) + eps.":
                 lambda x, g, b, eps: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + eps) * g + b,
         }),

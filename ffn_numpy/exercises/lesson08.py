@@ -93,8 +93,8 @@ EXERCISES = {
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
             "np.exp overflows, and the result is NaN: can the scores be made smaller without changing p? (Hint 1)":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
-            "The result is inf: something became 0 or inf before its logarithm. Stay with the scores, shifted by each "
-            "row's own largest.":
+            "The result is inf: something became 0 or inf before its logarithm. Stay with the scores, "
+            "shifted by each row's own largest.":
                 lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
             "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
                 lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),

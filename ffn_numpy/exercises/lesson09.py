@@ -25,10 +25,10 @@ def _gate_inputs(c):
     return tuple(c.normal(*c.lead, c.f) for _ in range(3))                      # dp, gate, up
 
 
-def _each(w, slope, step, ahead=1.0, back=1.0):
-    """slope(plus, minus) for every number of w, moved ahead and back by so many steps."""
+def _each(w, slope, step, ahead=1.0, back=1.0, places=None):
+    """slope(plus, minus) for every number of w (or other places), moved ahead and back by so many steps."""
     result = np.zeros(w.shape)
-    for i in np.ndindex(w.shape):
+    for i in np.ndindex(w.shape) if places is None else places:
         plus, minus = w.copy(), w.copy()
         plus[i] += ahead * step
         minus[i] -= back * step
@@ -36,9 +36,9 @@ def _each(w, slope, step, ahead=1.0, back=1.0):
     return result
 
 
-def _slopes(f, w, step, ahead=1.0, back=1.0, scale=None):
+def _slopes(f, w, step, ahead=1.0, back=1.0, scale=None, places=None):
     width = ahead + back if scale is None else scale
-    return _each(w, lambda plus, minus: (f(plus) - f(minus)) / (width * step), step, ahead, back)
+    return _each(w, lambda plus, minus: (f(plus) - f(minus)) / (width * step), step, ahead, back, places)
 
 
 EXERCISES = {
@@ -91,8 +91,8 @@ EXERCISES = {
                 lambda f, w, step: _slopes(f, w, step, ahead=0.0),
             "Twice too large: from w - step to w + step it is 2 step.":
                 lambda f, w, step: _slopes(f, w, step, scale=1.0),
-            "plus = w is no copy: both steps go into the same array, and the difference is "
-            "0.": lambda f, w, step: 0 * w,
+            "plus = w is no copy: both steps go into the same array, "
+            "and the difference is 0.": lambda f, w, step: 0 * w,
             "Brackets: the *difference* is divided, (f(plus) - f(minus)) / (2 * step).":
                 lambda f, w, step: _each(w, lambda plus, minus: f(plus) - f(minus) / (2 * step), step),
             "step is an argument: use it, not a fixed number.": tuple(
@@ -104,7 +104,7 @@ EXERCISES = {
             "All numbers of w are moved at once, and one slope came back: one for each number is asked for.":
                 lambda f, w, step: (f(w + step) - f(w - step)) / (2 * step),
             "A whole row of w is moved at once: for i in range(len(w)) counts rows; np.ndindex(w.shape) every number.":
-                lambda f, w, step: _row_slopes(f, w, step),
+                lambda f, w, step: _slopes(f, w, step, places=range(len(w))),
             "Numbers that were moved are not put back before the next one is measured.":
                 lambda f, w, step: _slopes_without_restoring(f, w, step),
             "Multiplied by step / 2 where (2 * step) belongs in brackets: a / 2 * step is (a / 2) * step.":
@@ -144,16 +144,6 @@ EXERCISES = {
             "dp is missing in both.": lambda dp, g, u: (u * silu_slope(g), silu(g)),
         }, returns=("d_gate", "d_up")),
 }
-
-
-def _row_slopes(f, w, step):
-    result = np.zeros(w.shape)
-    for i in range(len(w)):
-        plus, minus = w.copy(), w.copy()
-        plus[i] += step
-        minus[i] -= step
-        result[i] = (f(plus) - f(minus)) / (2 * step)
-    return result
 
 
 def _slopes_without_restoring(f, w, step):

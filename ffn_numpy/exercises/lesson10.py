@@ -33,15 +33,19 @@ def _top(p, k):
     return np.take_along_axis(p, _order(p, k), axis=-1)
 
 
-def _routed(x, W, experts, k, weigh=lambda w: w / w.sum(axis=1, keepdims=True), choose=_order, inside=False,
-            first=False):
-    p = softmax(x @ W)                                                          # (T, n_experts)
+def _to_one(w):
+    return w / w.sum(axis=1, keepdims=True)                                     # (T, k) each row sums to 1
+
+
+def _sum_of_experts(x, weights, chosen, experts):
+    return np.stack([sum(w * experts[e](token) for w, e in zip(ws, es))
+                     for token, ws, es in zip(x, weights, chosen)])             # (T, d)
+
+
+def _routed(x, W, experts, k, weigh=_to_one, choose=_order, axis=1):
+    p = softmax(x @ W, axis)                                                    # (T, n_experts)
     chosen = choose(p, k)
-    weights = weigh(np.take_along_axis(p, chosen, axis=1))                      # (T, k)
-    if first:
-        chosen = np.broadcast_to(np.arange(k), chosen.shape)
-    return np.stack([sum(experts[e](w * token) if inside else w * experts[e](token) for w, e in zip(ws, es))
-                     for token, ws, es in zip(x, weights, chosen)])                  # (T, d)
+    return _sum_of_experts(x, weigh(np.take_along_axis(p, chosen, axis=1)), chosen, experts)
 
 
 def _shares(choices, n):
@@ -87,19 +91,18 @@ EXERCISES = {
             "Every token goes to the experts of the first token: each token is routed by itself.":
                 lambda x, W, ex, k: _routed(x, W, ex, k, choose=lambda p, k: np.repeat(_order(p[:1], k), len(p), 0)),
             "The weight is put on the expert's input: multiply what the expert returns.":
-                lambda x, W, ex, k: _routed(x, W, ex, k, inside=True),
+                lambda x, W, ex, k: _weighted_inputs(x, W, ex, k),
             "The weights are those of experts 0 to k - 1: take those of the chosen experts.":
                 lambda x, W, ex, k: _first_weights(x, W, ex, k),
             "All tokens share one sum: divide each token's weights by their own sum (axis=1, keepdims=True).":
                 lambda x, W, ex, k: _routed(x, W, ex, k, weigh=lambda w: w / w.sum()),
             "The softmax is taken twice.": lambda x, W, ex, k: _routed(x, W, ex, k, weigh=softmax),
             "Experts 0 to k - 1 are used with the chosen weights: experts[e] for the *chosen* e.":
-                lambda x, W, ex, k: _routed(x, W, ex, k, first=True),
+                lambda x, W, ex, k: _first_experts(x, W, ex, k),
             "Only the last chosen expert is left: add its part (+=), do not overwrite (=).": (
-                lambda x, W, ex, k: _routed(x, W, ex, k, weigh=lambda w: w / w.sum(axis=1, keepdims=True) * [
-                    [0] * (w.shape[1] - 1) + [1]])),
+                lambda x, W, ex, k: _routed(x, W, ex, k, weigh=lambda w: _to_one(w) * [[0] * (w.shape[1] - 1) + [1]])),
             "The softmax runs over the tokens: each token has its own probabilities (axis=1).":
-                lambda x, W, ex, k: _softmax_over_tokens(x, W, ex, k),
+                lambda x, W, ex, k: _routed(x, W, ex, k, axis=0),
             "Raw scores are used as weights: take the softmax of x @ W_router first.":
                 lambda x, W, ex, k: _raw_scores(x, W, ex, k),
             "The weights are exchanged between the chosen experts: largest probability, largest weight.":
@@ -107,11 +110,11 @@ EXERCISES = {
         }, ROWS),
     "10.3": Exercise(
         2, "balancing_loss(probabilities, choices)", load_balancing_loss, _balance_inputs, {
-            "The factor n_experts is missing, or divided away again (mean instead of sum): a balanced router should "
-            "give 1.":
+            "The factor n_experts is missing, or divided away again (mean instead of sum): "
+            "a balanced router should give 1.":
                 lambda p, ch: load_balancing_loss(p, ch) / p.shape[1],
-            "f is divided by the number of tokens: divide by the number of *choices* (choices.size), so that f sums "
-            "to 1.":
+            "f is divided by the number of tokens: divide by the number of *choices* (choices.size), "
+            "so that f sums to 1.":
                 lambda p, ch: p.shape[1] * (_shares(ch, p.shape[1]) / len(ch) * p.mean(axis=0)).sum(),
             "n_experts was taken from the number of tokens: it is probabilities.shape[1].":
                 lambda p, ch: len(p) * load_balancing_loss(p, ch) / p.shape[1],
@@ -156,24 +159,26 @@ EXERCISES = {
 }
 
 
+def _weighted_inputs(x, W, experts, k):
+    p = softmax(x @ W)
+    weights = _to_one(_top(p, k))                                               # (T, k)
+    return np.stack([sum(experts[e](w * token) for w, e in zip(ws, es))
+                     for token, ws, es in zip(x, weights, _order(p, k))])       # (T, d)
+
+
 def _first_weights(x, W, experts, k):
     p = softmax(x @ W)
-    w = p[:, :k] / p[:, :k].sum(axis=1, keepdims=True)
-    return np.stack([sum(w[t, j] * experts[e](x[t]) for j, e in enumerate(es)) for t, es in enumerate(_order(p, k))])
+    return _sum_of_experts(x, _to_one(p[:, :k]), _order(p, k), experts)
 
 
-def _softmax_over_tokens(x, W, experts, k):
-    p = softmax(x @ W, axis=0)
-    chosen = _order(p, k)
-    w = np.take_along_axis(p, chosen, axis=1)
-    w = w / w.sum(axis=1, keepdims=True)
-    return np.stack([sum(w[t, j] * experts[e](x[t]) for j, e in enumerate(es)) for t, es in enumerate(chosen)])
+def _first_experts(x, W, experts, k):
+    p = softmax(x @ W)
+    return _sum_of_experts(x, _to_one(_top(p, k)), [range(k)] * len(x), experts)
 
 
 def _raw_scores(x, W, experts, k):
     scores = x @ W
-    chosen = _order(scores, k)
-    return np.stack([sum(s[e] * experts[e](token) for e in es) for token, s, es in zip(x, scores, chosen)])
+    return _sum_of_experts(x, _top(scores, k), _order(scores, k), experts)
 
 
 def _smallest(p, k):

@@ -162,23 +162,23 @@ EXERCISES = {
     "11.2": Exercise(
         2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _looking_ahead, _first_to_last, _pair,
                                                     _looking_back), {
-            "True for every layer: is the changed token itself left out, is x copied anew for each token, is a *row* "
-            "changed?":
+            "True for every layer: is the changed token itself left out, is x copied anew for each token, "
+            "is a *row* changed?":
                 lambda layer, x: True,
-            "False for every layer: compare the outputs of the *other* tokens before and after, and change a copy of "
-            "x.":
+            "False for every layer: compare the outputs of the *other* tokens before and after, "
+            "and change a copy of x.":
                 lambda layer, x: False,
             "The wrong way round: True means that tokens are mixed.": lambda layer, x: not _mixes(layer, x),
             "The wrong way round: a row that stays the same says nothing; one that moves says that tokens are mixed.":
                 lambda layer, x: bool((~_influence(layer, x)).any()),
             "One token without effect is not enough for False: return False only after all have been tried.":
                 lambda layer, x: bool(_others(layer, x).any(axis=1).all()),
-            "Tokens that look at an *earlier* one are not found: change every token, not only the last, and compare "
-            "the rows behind it, too.": (
+            "Tokens that look at an *earlier* one are not found: change every token, not only the last, "
+            "and compare the rows behind it, too.": (
                 lambda layer, x: bool(_influence(layer, x)[-1, :-1].any()),
                 lambda layer, x: bool(np.tril(_influence(layer, x), -1).any())),
-            "Tokens that look at a *later* one are not found: change every token, not only the first, and compare the "
-            "rows before it, too.": (
+            "Tokens that look at a *later* one are not found: change every token, not only the first, "
+            "and compare the rows before it, too.": (
                 lambda layer, x: bool(_influence(layer, x)[0, 1:].any()),
                 lambda layer, x: bool(np.triu(_influence(layer, x), 1).any())),
             "Not every token is changed: a layer in which one token looks at one other is not found.": (
@@ -188,15 +188,15 @@ EXERCISES = {
             "A token that looks at a distant one is not found: change every token, and compare all other rows.": (
                 lambda layer, x: any(np.diagonal(_influence(layer, x), k).any() for k in (-1, 1)),
                 lambda layer, x: bool(_others(layer, x)[3].any())),
-            "Shuffled tokens: a layer that treats all alike, such as one that subtracts their mean, is not found. "
-            "Change tokens instead.":
+            "Shuffled tokens: a layer that treats all alike, such as one that subtracts their mean, "
+            "is not found. Change tokens instead.":
                 lambda layer, x: not np.allclose(layer(x[::-1]), layer(x)[::-1]),
         }, ROWS),
     "11.3": Exercise(
         2, "changes_input(layer, x)", _changes_input, _trials(_plain, _in_place, _in_place_middle, _in_place_all,
                                                        _swapping, _in_place_last), {
-            "False for every layer: either `before` is no copy (x, x[:]), or the layer got a copy, or not the numbers "
-            "were compared.":
+            "False for every layer: either `before` is no copy (x, x[:]), or the layer got a copy, "
+            "or not the numbers were compared.":
                 lambda layer, x: False,
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
@@ -211,8 +211,8 @@ EXERCISES = {
             "Some tokens are not compared: compare all of x.": tuple(
                 lambda layer, x, rows=rows: (lambda b: layer(x) is not None and not np.array_equal(x[rows], b[rows]))(
                     x.copy()) for rows in ([0], [-1], [0, -1])),
-            "Two calls are compared: that finds a layer that changes its input only if the second result differs. "
-            "Compare x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
+            "Two calls are compared: that finds a layer that changes its input only if the second result "
+            "differs. Compare x itself.": lambda layer, x: not np.array_equal(layer(x), layer(x)),
         }, ROWS, may_change_inputs=True),
     "11.4": Exercise(
         3, "repaired_patient(x, W_gate, W_up, W_down)", _healthy, _patient_inputs, {
