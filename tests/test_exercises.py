@@ -36,8 +36,8 @@ def test_every_lesson_has_exercises_and_every_exercise_a_notebook():
 @by_name
 def test_student_version_is_what_nbgrader_makes_of_the_solution(path):
     pytest.importorskip("nbgrader", reason='nbgrader is not installed: pip install -e ".[teach]"')
-    from regenerate import student_version
-    assert student(path).read_text(encoding="utf-8") == student_version(path), "run tests/regenerate.py"
+    from scripts.regenerate import student_version
+    assert student(path).read_text(encoding="utf-8") == student_version(path), "run tests/scripts/regenerate.py"
 
 
 @by_name

@@ -1,4 +1,4 @@
-"""Against PyTorch: values that tests/make_references.py computed once and stored in references.npz."""
+"""Against PyTorch: values that tests/scripts/make_references.py computed once and stored in references.npz."""
 from pathlib import Path
 
 import numpy as np

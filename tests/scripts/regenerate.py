@@ -1,9 +1,9 @@
 """Run the notebooks top to bottom and store their outputs, the same bytes every time.
 
-    python tests/regenerate.py                        every lesson and solution, the exercises, the README's picture
-    python tests/regenerate.py notebooks/01_lift.ipynb
-    python tests/regenerate.py notebooks/exercises/01_lift.ipynb      made from its solution by nbgrader
-    python tests/regenerate.py --check                write nothing, fail if any byte would change
+    python tests/scripts/regenerate.py                  every lesson and solution, the exercises, the README's picture
+    python tests/scripts/regenerate.py notebooks/01_lift.ipynb
+    python tests/scripts/regenerate.py notebooks/exercises/01_lift.ipynb      made from its solution by nbgrader
+    python tests/scripts/regenerate.py --check                write nothing, fail if any byte would change
 
 The bytes are the same with the exact versions of tests/constraints.txt on the same kind of
 processor; with others, pictures may differ by a pixel while every printed number stays the same.
@@ -17,7 +17,7 @@ import matplotlib
 import nbformat
 from nbclient import NotebookClient
 
-NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDGET = "application/vnd.jupyter.widget-view+json"  # carries a random id, its text/plain twin a version's wording
 LIVE = "(live controls: run this cell in JupyterLab; the next cell shows one setting)"
 

@@ -1,7 +1,7 @@
 """Make tests/references.npz with PyTorch: the values that test_references.py compares with.
 
     pip install torch==2.13.0 numpy
-    python tests/make_references.py
+    python tests/scripts/make_references.py
 
 PyTorch is needed only here, never by the package or its tests. Everything is float64, seeded.
 """
@@ -100,7 +100,7 @@ for top_k in (1, 2):
             OUT[f"{name}/grad/{i // 3}/{('W_gate', 'W_up', 'W_down')[i % 3]}"] = (
                 torch.zeros_like(flat[2 + i]) if g is None else g)
 
-path = Path(__file__).parent / "references.npz"
+path = Path(__file__).parents[1] / "references.npz"
 np.savez_compressed(path, torch_version=np.array(torch.__version__.split("+")[0]),
                     **{name: value.detach().numpy() for name, value in OUT.items()})
 print(f"{path.name}: {len(OUT)} arrays, {path.stat().st_size / 1024:.0f} KB, PyTorch {torch.__version__}")
