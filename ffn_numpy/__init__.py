@@ -31,7 +31,9 @@ __version__ = "0.1.0"
 _LATER = {
     "block": ("TransformerBlock", "attention", "layer_norm", "rms_norm", "softmax"),
     "moe": ("MixtureOfExperts", "Route", "load_balancing_loss"),
-    "pretrained": ("RealLayer", "decode_q4_1", "from_state_dict", "layer_stats", "load", "read_safetensors"),
+    "pretrained": ("RealLayer", "layer_stats", "load"),
+    "naming": ("from_state_dict",),
+    "formats": ("decode_q4_1", "read_safetensors"),
 }
 
 

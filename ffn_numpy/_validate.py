@@ -45,15 +45,37 @@ def float_array(name, value):
     raise TypeError(f"{name} must hold real numbers (float16, float32, float64 or integers), got {came}")
 
 
-def vectors(name, value, size, size_name):
-    """Return `value` as a float array (..., size), or raise a ValueError that says what came instead."""
+def wide(array):
+    """float16 as float32, anything else as it is: float16 has too few digits and too small a range to compute in."""
+    return array.astype(np.float32) if array.dtype.char == "e" else array
+
+
+def narrow(array, *inputs):
+    """`array`, computed from `wide` inputs, in the dtype that the inputs themselves would have given."""
+    with np.errstate(all="ignore"):  # what float16 cannot hold becomes inf or 0
+        return array.astype(np.result_type(*inputs), copy=False)
+
+
+def vectors(name, value, size, size_name, owner="this FFN was built for"):
+    """Return `value` as a float array (..., size), or raise a ValueError that says what came instead.
+
+    owner: who wants that size, for the message.
+    """
     array = float_array(name, value)
     if array.ndim and array.shape[-1] == size:
         return array
     if array.ndim == 0:
         raise ValueError(f"{name} must have shape (..., {size}), got a scalar")
-    raise ValueError(f"{name} has last dimension {array.shape[-1]}, but this FFN was built for "
-                     f"{size_name} = {size} ({name}.shape = {array.shape})")
+    raise ValueError(f"{name} has last dimension {array.shape[-1]}, but {owner} {size_name} = {size} "
+                     f"({name}.shape = {array.shape})")
+
+
+def one_of(name, value, options):
+    """Return `value` if it is one of the options, strings or None; else a ValueError that lists them."""
+    if (value is None and None in options) or (isinstance(value, str) and value in options):
+        return value
+    *first, last = map(repr, options)
+    raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {short(value)}")
 
 
 def positive_int(name, value):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import float_array, short
+from ._validate import float_array, one_of
 
 BLOCK_BYTES = 2**17  # worked on at a time, so that temporaries stay in the processor's cache
 
@@ -246,9 +246,8 @@ def gelu(x, approximate="none"):
     >>> print(f"{gelu(1.0):.4f} {gelu(-1.0):.4f} {gelu(1.0, approximate='tanh'):.4f}")
     0.8413 -0.1587 0.8412
     """
-    if not isinstance(approximate, str) or approximate not in ("none", "tanh"):
-        raise ValueError(f"approximate must be 'none' or 'tanh', got {short(approximate)}")
-    return _elementwise(_gelu if approximate == "none" else _gelu_tanh, x)
+    exact = one_of("approximate", approximate, ("none", "tanh")) == "none"
+    return _elementwise(_gelu if exact else _gelu_tanh, x)
 
 
 def silu(x):

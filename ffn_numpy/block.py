@@ -1,9 +1,28 @@
-"""Where the FFN sits: softmax, the two norms, attention, and the Transformer block around them."""
+"""Where the FFN sits: softmax, the two norms, attention, and the Transformer block around them.
+
+float16 is computed in float32 and returned as float16.
+"""
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 
-from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
-from .ffn import FeedForward, GatedFeedForward, check_backward, random_matrix
+from ._validate import (
+    float_array,
+    float_dtype,
+    narrow,
+    number,
+    one_of,
+    positive_int,
+    random_generator,
+    short,
+    vectors,
+    wide,
+)
+from .ffn import Layer, check_backward, make_ffn, random_matrix
 from .trace import Trace
+
+EPS = {"layer": 1e-5, "rms": 1e-6}  # the usual ones
 
 
 def softmax(x, axis=-1):
@@ -12,7 +31,8 @@ def softmax(x, axis=-1):
     Parameters
     ----------
     x : array_like
-        float16, float32 or float64 (kept); integers become float64. -inf gives exactly 0.
+        float16, float32 or float64 (kept); integers become float64. -inf gives exactly 0, but where all are
+        -inf (a row that is masked altogether) or one is +inf, there is no answer: NaN, as in PyTorch.
     axis : int
 
     Returns
@@ -34,6 +54,10 @@ def softmax(x, axis=-1):
         raise TypeError(f"axis must be an integer, got {short(axis)}")
     if not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis must be an axis of x, which has shape {x.shape}; got {axis}")
+    return narrow(_softmax(wide(x), axis), x)
+
+
+def _softmax(x, axis=-1):
     with np.errstate(all="ignore"):
         e = np.exp(x - x.max(axis=axis, keepdims=True, initial=-np.inf))  # the largest becomes 0: no overflow
         return e / e.sum(axis=axis, keepdims=True)
@@ -72,20 +96,21 @@ def layer_norm(x, gain, bias, eps=1e-5):
     >>> layer_norm([1.0, 3.0], [1, 1], [0, 0], eps=0).tolist()
     [-1.0, 1.0]
     """
-    return _norm("layer", *_norm_arguments(x, gain, bias, eps))[0]
+    return _public_norm("layer", x, gain, bias, eps)
 
 
 def rms_norm(x, gain, eps=1e-6):
     """x / sqrt(mean of x^2 + eps) * gain, over the last dimension.
 
-    Shapes, dtypes and errors as in `layer_norm`. Source: Zhang and Sennrich 2019 (arXiv:1910.07467).
+    Shapes, dtypes and errors as in `layer_norm`. Gemma stores gain - 1: its norm is rms_norm(x, 1 + w).
+    Source: Zhang and Sennrich 2019 (arXiv:1910.07467).
 
     Examples
     --------
     >>> rms_norm([3.0, -3.0], [1, 1], eps=0).tolist()
     [1.0, -1.0]
     """
-    return _norm("rms", *_norm_arguments(x, gain, None, eps))[0]
+    return _public_norm("rms", x, gain, None, eps)
 
 
 def attention(x, W_q, W_k, W_v, W_o, n_heads=1, causal=False):
@@ -113,13 +138,41 @@ def attention(x, W_q, W_k, W_v, W_o, n_heads=1, causal=False):
     -----
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.
     """
-    weights = _attention_weights(W_q, W_k, W_v, W_o, n_heads)
-    x = _sequence(x, weights["W_q"].shape[0])
+    block = TransformerBlock(W_q, W_k, W_v, W_o, n_heads=n_heads, causal=causal, norm=None)  # checks the arguments
+    x = _sequence(x, block.d_model, "W_q has")
     with np.errstate(all="ignore"):
-        return _attend(x, x, weights, n_heads, causal)[0]
+        return narrow(block.attend(wide(x))[0], x, *block.parameters().values())
 
 
-class TransformerBlock:
+class AttentionCache(NamedTuple):
+    """What attention's way back needs; `probabilities` says who looks at whom."""
+
+    queries: np.ndarray        # (..., Tq, d_model), the last rows of x
+    x: np.ndarray              # (..., T, d_model)
+    q: np.ndarray              # (..., n_heads, Tq, d_head)
+    k: np.ndarray              # (..., n_heads, T, d_head)
+    v: np.ndarray              # (..., n_heads, T, d_head)
+    probabilities: np.ndarray  # (..., n_heads, Tq, T)
+    mixed: np.ndarray          # (..., Tq, d_model)
+
+
+class Step(NamedTuple):
+    """One residual step of a block: its output, the caches of norm and sublayer, the stages of a trace."""
+
+    stream: np.ndarray
+    norm: tuple | None
+    inner: object
+    stages: list
+
+
+class BlockCache(NamedTuple):
+    """The steps of a block's forward pass; ffn is None where there is no FFN."""
+
+    attention: Step
+    ffn: Step | None
+
+
+class TransformerBlock(Layer):
     """One block: attention, then an FFN, each added to the residual stream, each with a norm.
 
     placement "pre" (most LLMs) is x + attention(norm1(x)), then + ffn(norm2(...)); "post" (the original
@@ -136,67 +189,93 @@ class TransformerBlock:
     norm : {"rms", "layer", None}
         None leaves both norms out.
     gain1, bias1, gain2, bias2 : array_like (d_model,) or None
-        None starts gains at 1 and, for "layer", biases at 0.
+        None starts gains at 1 and, for "layer", biases at 0. Gemma stores gain - 1: give 1 + w.
+    eps : float or None
+        None takes 1e-6 for "rms" and 1e-5 for "layer".
 
     Raises
     ------
     ValueError, TypeError
-        If a shape does not fit or an option is unknown (named), when built.
+        If a shape does not fit or an option is unknown (named), when built or when one is replaced.
 
     Notes
     -----
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.1; Xiong et al. 2020 (arXiv:2002.04745) for pre-norm.
     """
 
+    shapes = ({name: ("d_model", "d_model") for name in ("W_q", "W_k", "W_v", "W_o")}
+              | {name: ("d_model",) for name in ("gain1", "bias1", "gain2", "bias2")})
+
     def __init__(self, W_q, W_k, W_v, W_o, ffn=None, n_heads=1, causal=False, placement="pre", norm="rms",
-                 gain1=None, bias1=None, gain2=None, bias2=None):
-        if placement not in ("pre", "post"):
-            raise ValueError(f"placement must be 'pre' or 'post', got {short(placement)}")
-        if norm not in ("rms", "layer", None):
-            raise ValueError(f"norm must be 'rms', 'layer' or None, got {short(norm)}")
-        self.attention_weights = _attention_weights(W_q, W_k, W_v, W_o, n_heads)
-        self.n_heads, self.causal, self.placement, self.norm = n_heads, bool(causal), placement, norm
-        self.ffn, self.d_model = ffn, self.attention_weights["W_q"].shape[0]
-        if ffn is not None and getattr(ffn, "d_model", None) != self.d_model:
-            raise ValueError(f"ffn must have d_model = {self.d_model} like the attention weights, got {short(ffn)}")
-        self.norms = {}
-        for name, given, start in (("gain1", gain1, 1.0), ("bias1", bias1, 0.0), ("gain2", gain2, 1.0),
-                                   ("bias2", bias2, 0.0)):
+                 gain1=None, bias1=None, gain2=None, bias2=None, eps=None):
+        self._set_sizes("W_q", W_q)
+        self.W_q, self.W_k, self.W_v, self.W_o = W_q, W_k, W_v, W_o
+        self.ffn, self.n_heads, self.causal = ffn, n_heads, bool(causal)
+        self.placement, self.norm = placement, norm
+        self.eps = EPS.get(norm) if eps is None else _eps(eps)
+        given = {"gain1": gain1, "bias1": bias1, "gain2": gain2, "bias2": bias2}
+        for name, value in given.items():
             used = norm == "layer" or (norm == "rms" and name.startswith("gain"))
-            if not used or (name.endswith("2") and ffn is None):
-                if given is not None:
-                    raise ValueError(f"{name} is given, but norm={norm!r} with ffn={short(ffn)} has none")
-                continue
-            dtype = self.attention_weights["W_q"].dtype
-            value = np.full(self.d_model, start, dtype) if given is None else float_array(name, given)
-            if value.shape != (self.d_model,):
-                raise ValueError(f"{name} must have shape {(self.d_model,)}, got {value.shape}")
-            self.norms[name] = value
+            if name.endswith("2") and ffn is None:
+                used = False
+            if value is not None and not used:
+                raise ValueError(f"{name} is given, but norm={norm!r} with ffn={short(ffn)} has none")
+            if value is None and used:
+                value = np.full(self.d_model, 1.0 if name.startswith("gain") else 0.0, self.W_q.dtype)
+            setattr(self, name, value)
 
     @classmethod
     def random(cls, d_model, n_heads=1, ffn="swiglu", causal=False, placement="pre", norm="rms", seed=0,
                dtype=np.float64):
-        """A random block: weights N(0, 1 / fan_in).
+        """A random block: weights N(0, 1 / fan_in), gains 1, biases 0.
 
-        ffn is an FFN object, None, "swiglu" (a GatedFeedForward) or an activation's name (a FeedForward).
+        ffn is an FFN object, None, or a kind that `ffn.make_ffn` knows, such as "swiglu", "geglu" or "relu":
+        a gated FFN without biases, or a plain one with biases, in its class's usual width.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As the class does, and for a bad size, kind, seed or dtype (named).
+
+        Examples
+        --------
+        >>> TransformerBlock.random(8, ffn="geglu").ffn
+        GatedFeedForward(d_model=8, d_ff=21, activation='gelu', 504 parameters, float64)
         """
         d_model, rng = positive_int("d_model", d_model), random_generator("seed", seed)
         dtype = float_dtype("dtype", dtype)
         weights = [random_matrix(rng, d_model, d_model, dtype) for _ in range(4)]  # (d_model, d_model) each
         if isinstance(ffn, str):
-            ffn = (GatedFeedForward.random(d_model, seed=rng, dtype=dtype) if ffn == "swiglu"
-                   else FeedForward.random(d_model, activation=ffn, seed=rng, dtype=dtype))
+            ffn = make_ffn(ffn, d_model, seed=rng, bias=None, dtype=dtype)
         return cls(*weights, ffn, n_heads, causal, placement, norm)
+
+    def __setattr__(self, name, value):
+        """Check options as `Layer` checks parameters: when they are first set and whenever they are replaced."""
+        if name == "placement":
+            one_of("placement", value, ("pre", "post"))
+        elif name == "norm":
+            one_of("norm", value, ("rms", "layer", None))
+        elif name == "n_heads" and self.d_model % positive_int("n_heads", value):
+            raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {value}")
+        elif name == "ffn" and value is not None:
+            if not isinstance(value, Layer) or isinstance(value, TransformerBlock):
+                raise TypeError(f"ffn must be a FeedForward, GatedFeedForward, MixtureOfExperts or None, "
+                                f"got {short(value)}")
+            if value.d_model != self.d_model:
+                raise ValueError(f"ffn must have d_model = {self.d_model} like the attention weights, "
+                                 f"got {short(value)}")
+        # The gains and biases that exist hang on the norm and on whether there is an FFN: both stay as built.
+        now = self.__dict__.get(name)
+        if name in self.__dict__ and ((name == "norm" and value != now) or (
+                name in ("ffn", "gain1", "gain2") and (value is None) != (now is None))):
+            raise ValueError(f"{name} was {short(now)} when the block was built and cannot become {short(value)}: "
+                             f"build another block")
+        super().__setattr__(name, value)
 
     def parameters(self):
         """All parameters, name -> array; the FFN's as "ffn.W1" and so on."""
         ffn = {} if self.ffn is None else self.ffn.parameters()
-        return self.attention_weights | self.norms | {f"ffn.{name}": p for name, p in ffn.items()}
-
-    @property
-    def n_parameters(self):
-        """How many numbers all parameters hold."""
-        return sum(p.size for p in self.parameters().values())
+        return super().parameters() | {f"ffn.{name}": p for name, p in ffn.items()}
 
     def __repr__(self):
         return (f"TransformerBlock(d_model={self.d_model}, n_heads={self.n_heads}, causal={self.causal}, "
@@ -205,109 +284,127 @@ class TransformerBlock:
 
     def __call__(self, x):
         """The whole block, (..., T, d_model) -> (..., T, d_model)."""
-        return self.forward(_sequence(x, self.d_model))[0]
+        x = _sequence(x, self.d_model, "this block was built for")
+        return narrow(self.forward(wide(x))[0], x, *self.parameters().values())
 
     def trace(self, x):
         """Run the block on (a copy of) x and keep what every step gave, as a `Trace`."""
-        x = np.array(_sequence(x, self.d_model))
-        stages = self.forward(x)[1]["stages"]
+        x = np.array(_sequence(x, self.d_model, "this block was built for"))
+        cache = self.forward(wide(x))[1]
+        stages = cache.attention.stages + ([] if cache.ffn is None else cache.ffn.stages)
+        if x.dtype.char == "e":
+            stages = [(name, source, narrow(a, x, *self.parameters().values()), formula)
+                      for name, source, a, formula in stages]
         title = (f"TransformerBlock  {self.placement}-norm ({self.norm})   d_model = {self.d_model}   "
                  f"n_heads = {self.n_heads}   {self.n_parameters:,} parameters")
         return Trace(title, [("x", "", x, ""), *stages], maker=self)
 
     def backward(self, trace, dy):
         """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output."""
-        dy = check_backward(self, trace, dy)
-        return self.gradients(self.forward(trace["x"])[1], dy)  # run again: cheaper than keeping everything
+        dy, x = check_backward(self, trace, dy), trace["x"]
+        gradients = self.gradients(self.forward(wide(x))[1], wide(dy))  # run again: cheaper than keeping everything
+        if x.dtype.char == "e":
+            gradients = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in gradients.items()}
+        return gradients
 
-    # What training uses: a forward pass with a cache, and the backward pass from it.
+    # What training uses: a forward pass with a cache, and the way back from it. Each is two residual steps.
 
     def forward(self, x, last_only=False):
         """Output and cache for `gradients`. last_only computes the last token's output alone, (..., 1, d_model)."""
-        stream = x[..., -1:, :] if last_only else x  # (..., Tq, d_model)
-        cache, stages, pre = {"x": x, "last_only": last_only}, [], self.placement == "pre"
         with np.errstate(all="ignore"):
-            h, at = x, "x"
-            if pre and self.norm:
-                h, cache["norm1"] = self._norm("1", x)
-                stages.append(("norm1", at, h, f"{self.norm}_norm(x)"))
-                at = "norm1"
-            queries = h[..., -1:, :] if last_only else h
-            written, cache["attention"] = _attend(queries, h, self.attention_weights, self.n_heads, self.causal)
-            stages.append(("attention", at, written, f"attention({at})"))
-            stream = stream + written
-            stages.append(("after_attention", "attention", stream, "x + attention"))
-            if not pre and self.norm:
-                stream, cache["norm1"] = self._norm("1", stream)
-                stages.append(("norm1", "after_attention", stream, f"{self.norm}_norm(x + attention)"))
-            if self.ffn is not None:
-                h, at = stream, stages[-1][0]
-                before = at
-                if pre and self.norm:
-                    h, cache["norm2"] = self._norm("2", stream)
-                    stages.append(("norm2", at, h, f"{self.norm}_norm({at})"))
-                    at = "norm2"
-                cache["ffn"] = self.ffn.trace(h)
-                stages.append(("ffn", at, cache["ffn"].output, f"ffn({at})"))
-                stream = stream + cache["ffn"].output
-                stages.append(("after_ffn", "ffn", stream, f"{before} + ffn"))
-                if not pre and self.norm:
-                    stream, cache["norm2"] = self._norm("2", stream)
-                    stages.append(("norm2", "after_ffn", stream, f"{self.norm}_norm({before} + ffn)"))
-        cache["stages"] = stages
-        return stream, cache
+            first = self._step("1", "attention", partial(self.attend, last_only=last_only), x, "x")
+            if self.ffn is None:
+                return first.stream, BlockCache(first, None)
+            second = self._step("2", "ffn", self._feed, first.stream, first.stages[-1][0])
+        return second.stream, BlockCache(first, second)
 
     def gradients(self, cache, dy):
         """From the cache of `forward` and dy: gradients by name, "x" included."""
-        grads, pre = {}, self.placement == "pre"
+        grads = {}
         with np.errstate(all="ignore"):
-            if self.ffn is not None:
-                if not pre and self.norm:
-                    dy = self._norm_backward("2", cache, dy, grads)
-                inner = self.ffn.backward(cache["ffn"], dy)
-                dh = inner.pop("x")
-                grads |= {f"ffn.{name}": g for name, g in inner.items()}
-                dy = dy + (self._norm_backward("2", cache, dh, grads) if pre and self.norm else dh)
-            if not pre and self.norm:
-                dy = self._norm_backward("1", cache, dy, grads)
-            dqueries, dh, inner = _attend_backward(cache["attention"], self.attention_weights, self.n_heads, dy)
-            grads |= inner
-            dh = _add_to_last(dh, dqueries, cache["last_only"])
-            if pre and self.norm:
-                dh = self._norm_backward("1", cache, dh, grads)
-            grads["x"] = _add_to_last(dh, dy, cache["last_only"])
-        return grads
+            if cache.ffn is not None:
+                dy = self._step_back("2", cache.ffn, self._feed_back, dy, grads)
+            dx = self._step_back("1", cache.attention, self._attend_back, dy, grads)
+        return grads | {"x": dx}
+
+    def _step(self, which, name, sublayer, x, at):
+        """x + sublayer(norm(x)), or norm(x + sublayer(x)); `at` is the stage that x is."""
+        norm, h, stages = None, x, []
+        if self.norm and self.placement == "pre":
+            h, norm = self._norm(which, x)
+            stages.append((f"norm{which}", at, h, f"{self.norm}_norm({at})"))
+        source = stages[-1][0] if stages else at
+        written, inner = sublayer(h)                                 # (..., Tq, d_model)
+        stages.append((name, source, written, f"{name}({source})"))
+        stream = x[..., -written.shape[-2]:, :] + written            # (..., Tq, d_model)
+        stages.append((f"after_{name}", name, stream, f"{at} + {name}"))
+        if self.norm and self.placement == "post":
+            stream, norm = self._norm(which, stream)
+            stages.append((f"norm{which}", f"after_{name}", stream, f"{self.norm}_norm({at} + {name})"))
+        return Step(stream, norm, inner, stages)
+
+    def _step_back(self, which, step, sublayer_back, dy, grads):
+        """The gradient at x of `_step`, from dy at its output; adds those of the parameters to grads."""
+        if self.norm and self.placement == "post":
+            dy = self._norm_back(which, step.norm, dy, grads)
+        dh = sublayer_back(step.inner, dy, grads)
+        if self.norm and self.placement == "pre":
+            dh = self._norm_back(which, step.norm, dh, grads)
+        return _add_to_last(dh, dy)
 
     def _norm(self, which, x):
-        return _norm(self.norm, x, self.norms[f"gain{which}"], self.norms.get(f"bias{which}"),
-                     1e-5 if self.norm == "layer" else 1e-6)
+        return _norm(self.norm, x, getattr(self, f"gain{which}"), getattr(self, f"bias{which}"), self.eps)
 
-    def _norm_backward(self, which, cache, dy, grads):
-        unit, scale = cache[f"norm{which}"]
-        dx, dgain, dbias = _norm_backward(self.norm, unit, scale, self.norms[f"gain{which}"], dy)
+    def _norm_back(self, which, cache, dy, grads):
+        dx, dgain, dbias = _norm_back(self.norm, *cache, getattr(self, f"gain{which}"), dy)
         grads[f"gain{which}"] = dgain
-        if f"bias{which}" in self.norms:
+        if getattr(self, f"bias{which}") is not None:
             grads[f"bias{which}"] = dbias
         return dx
 
+    def attend(self, x, last_only=False):
+        """Attention alone, without norm and residual, on a sequence that is checked already; and its cache."""
+        queries = x[..., -1:, :] if last_only else x  # (..., Tq, d_model)
+        return _attend(queries, x, self.W_q, self.W_k, self.W_v, self.W_o, self.n_heads, self.causal)
 
-# ---------------------------------------------------------------- the norms, forward and backward
+    def _attend_back(self, cache, dy, grads):
+        dqueries, dx, inner = _attend_back(cache, self.W_q, self.W_k, self.W_v, self.W_o, dy)
+        grads |= inner
+        return _add_to_last(dx, dqueries)
 
-def _norm_arguments(x, gain, bias, eps):
+    def _feed(self, x):
+        trace = self.ffn.trace(x)
+        return trace.output, trace
+
+    def _feed_back(self, trace, dy, grads):
+        inner = self.ffn.backward(trace, dy)
+        dx = inner.pop("x")
+        grads |= {f"ffn.{name}": g for name, g in inner.items()}
+        return dx
+
+
+# ---------------------------------------------------------------- the norms, forward and back
+
+def _eps(eps):
+    if not number("eps", eps, "a number that is at least 0") >= 0:
+        raise ValueError(f"eps must be a number that is at least 0, got {eps}")
+    return float(eps)
+
+
+def _public_norm(kind, x, gain, bias, eps):
+    """A norm with its arguments checked, in the dtype of its inputs."""
     gain = float_array("gain", gain)
     if gain.ndim != 1:
         raise ValueError(f"gain must have shape (d_model,), got {gain.shape}")
     bias = None if bias is None else float_array("bias", bias)
     if bias is not None and bias.shape != gain.shape:
         raise ValueError(f"bias must have gain's shape {gain.shape}, got {bias.shape}")
-    x = vectors("x", x, gain.size, "d_model")
-    if not number("eps", eps, "a number that is at least 0") >= 0:
-        raise ValueError(f"eps must be a number that is at least 0, got {eps}")
-    return x, gain, bias, float(eps)
+    x = vectors("x", x, gain.size, "d_model", "gain has")
+    return narrow(_norm(kind, wide(x), gain, bias, _eps(eps))[0], x, gain, *([] if bias is None else [bias]))
 
 
 def _norm(kind, x, gain, bias, eps):
-    """The normalised x, times gain plus bias; and the cache (unit, scale) of the backward pass."""
+    """The normalised x, times gain plus bias; and the cache (unit, scale) of the way back."""
     with np.errstate(all="ignore"):
         centred = x - x.mean(axis=-1, keepdims=True) if kind == "layer" else x   # (..., d_model)
         scale = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + eps)  # (..., 1)
@@ -316,7 +413,8 @@ def _norm(kind, x, gain, bias, eps):
         return (y if bias is None else y + bias), (unit, scale)
 
 
-def _norm_backward(kind, unit, scale, gain, dy):
+def _norm_back(kind, unit, scale, gain, dy):
+    """Gradients at x, gain and bias."""
     tokens = tuple(range(dy.ndim - 1))
     d = dy * gain                                                                # (..., d_model)
     dx = (d - unit * (d * unit).mean(axis=-1, keepdims=True)) / scale            # (..., d_model)
@@ -325,23 +423,10 @@ def _norm_backward(kind, unit, scale, gain, dy):
     return dx, (dy * unit).sum(axis=tokens), dy.sum(axis=tokens)
 
 
-# ---------------------------------------------------------------- attention, forward and backward
+# ---------------------------------------------------------------- attention, forward and back
 
-def _attention_weights(W_q, W_k, W_v, W_o, n_heads):
-    weights = {name: float_array(name, W) for name, W in (("W_q", W_q), ("W_k", W_k), ("W_v", W_v), ("W_o", W_o))}
-    shape = weights["W_q"].shape
-    if len(shape) != 2 or shape[0] != shape[1] or not shape[0]:
-        raise ValueError(f"W_q must have shape (d_model, d_model), got {shape}")
-    for name, W in weights.items():
-        if W.shape != shape:
-            raise ValueError(f"{name} must have W_q's shape {shape}, got {W.shape}")
-    if shape[0] % positive_int("n_heads", n_heads):
-        raise ValueError(f"n_heads must divide d_model = {shape[0]}, got {n_heads}")
-    return weights
-
-
-def _sequence(x, d_model):
-    x = vectors("x", x, d_model, "d_model")
+def _sequence(x, d_model, owner):
+    x = vectors("x", x, d_model, "d_model", owner)
     if x.ndim < 2:
         raise ValueError(f"x must have shape (..., T, {d_model}), got {x.shape}")
     return x
@@ -363,24 +448,24 @@ def _merge(x):
     return x.reshape(*x.shape[:-2], -1)
 
 
-def _attend(queries, x, weights, n_heads, causal):
-    """Attention of `queries`, the last rows of x, over x; and the cache of the backward pass."""
-    q = _split(_rows(queries, weights["W_q"]), n_heads)        # (..., n_heads, Tq, d_head)
-    k = _split(_rows(x, weights["W_k"]), n_heads)              # (..., n_heads, T, d_head)
-    v = _split(_rows(x, weights["W_v"]), n_heads)              # (..., n_heads, T, d_head)
+def _attend(queries, x, W_q, W_k, W_v, W_o, n_heads, causal):
+    """Attention of `queries`, the last rows of x, over x; and the cache of the way back."""
+    q = _split(_rows(queries, W_q), n_heads)                   # (..., n_heads, Tq, d_head)
+    k = _split(_rows(x, W_k), n_heads)                         # (..., n_heads, T, d_head)
+    v = _split(_rows(x, W_v), n_heads)                         # (..., n_heads, T, d_head)
     scores = q @ k.swapaxes(-1, -2) / q.dtype.type(np.sqrt(q.shape[-1]))  # (..., n_heads, Tq, T)
     if causal:
         T, Tq = scores.shape[-1], scores.shape[-2]
         scores = np.where(np.tri(Tq, T, T - Tq, dtype=bool), scores, scores.dtype.type(-np.inf))
-    p = softmax(scores)                                        # (..., n_heads, Tq, T)
+    p = _softmax(scores)                                       # (..., n_heads, Tq, T)
     mixed = _merge(p @ v)                                      # (..., Tq, d_model)
-    return _rows(mixed, weights["W_o"]), (queries, x, q, k, v, p, mixed)
+    return _rows(mixed, W_o), AttentionCache(queries, x, q, k, v, p, mixed)
 
 
-def _attend_backward(cache, weights, n_heads, dy):
+def _attend_back(cache, W_q, W_k, W_v, W_o, dy):
     """Gradients for the queries' rows, for x as keys and values, and for the four matrices."""
     queries, x, q, k, v, p, mixed = cache
-    dmixed = _split(_rows(dy, weights["W_o"].T), n_heads)      # (..., n_heads, Tq, d_head)
+    dmixed = _split(_rows(dy, W_o.T), q.shape[-3])             # (..., n_heads, Tq, d_head)
     dp = dmixed @ v.swapaxes(-1, -2)                           # (..., n_heads, Tq, T)
     dscores = softmax_backward(p, dp) / q.dtype.type(np.sqrt(q.shape[-1]))
     dq = _merge(dscores @ k)                                   # (..., Tq, d_model)
@@ -390,13 +475,13 @@ def _attend_backward(cache, weights, n_heads, dy):
     def outer(a, b):
         return a.reshape(-1, a.shape[-1]).T @ b.reshape(-1, b.shape[-1])
     grads = {"W_q": outer(queries, dq), "W_k": outer(x, dk), "W_v": outer(x, dv), "W_o": outer(mixed, dy)}
-    return _rows(dq, weights["W_q"].T), _rows(dk, weights["W_k"].T) + _rows(dv, weights["W_v"].T), grads
+    return _rows(dq, W_q.T), _rows(dk, W_k.T) + _rows(dv, W_v.T), grads
 
 
-def _add_to_last(dx, d, last_only):
-    """dx + d, where d belongs to the last token alone if last_only."""
-    if not last_only:
+def _add_to_last(dx, d):
+    """dx + d, where d belongs to the last rows of dx, or to all of them."""
+    if d.shape == dx.shape:
         return dx + d
     dx = dx.copy()
-    dx[..., -1:, :] += d
+    dx[..., -d.shape[-2]:, :] += d
     return dx

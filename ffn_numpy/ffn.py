@@ -10,32 +10,31 @@ from .sizing import gated_d_ff
 from .trace import Trace
 
 
-class _FFN:
-    """What the two FFNs share: checking, counting and describing the parameters.
+class Layer:
+    """What FFNs, blocks and mixtures share: named parameters, checked whenever they are set, and counted.
 
-    A subclass gives `shapes`, parameter name -> names of its sizes, in the order of its constructor.
+    A subclass gives `shapes`, parameter name -> names of its sizes, in the order of its constructor. Weight
+    matrices begin with W; anything else may be None.
     """
 
     shapes = {}
 
     def _set_sizes(self, name, W):
-        """Read d_model and d_ff off the first weight matrix."""
-        shape = float_array(name, W).shape
-        if len(shape) != 2 or 0 in shape:
-            raise ValueError(f"{name} must have shape (d_model, d_ff), both at least 1; got {shape}")
-        self.d_model, self.d_ff = shape
+        """Read the sizes (d_model and d_ff, say) off the first weight matrix."""
+        sizes, shape = self.shapes[name], float_array(name, W).shape
+        if len(shape) != 2 or 0 in shape or len(set(shape)) > len(set(sizes)):
+            raise ValueError(f"{name} must have shape ({', '.join(sizes)}), both at least 1; got {shape}")
+        for size, n in zip(sizes, shape):
+            setattr(self, size, n)
 
     def __setattr__(self, name, value):
-        """Check parameters and activation, when they are first set and whenever they are replaced."""
-        if name in self.shapes and not (value is None and name.startswith("b")):  # any bias may be None
+        """Check a parameter, when it is first set and whenever it is replaced."""
+        if name in self.shapes and (value is not None or name.startswith("W")):
             value, expected = float_array(name, value), tuple(getattr(self, size) for size in self.shapes[name])
             if value.shape != expected:
-                raise ValueError(f"{name} must have shape {expected} to fit d_model = {self.d_model} and "
-                                 f"d_ff = {self.d_ff}; got {value.shape}")
-        elif name == "activation":
-            if not isinstance(value, str) or value not in ACTIVATIONS:
-                raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {short(value)}")
-            value = str(value)
+                sizes = dict.fromkeys(size for sizes in self.shapes.values() for size in sizes)
+                fit = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes)
+                raise ValueError(f"{name} must have shape {expected} to fit {fit}; got {value.shape}")
         super().__setattr__(name, value)
 
     def parameters(self):
@@ -44,8 +43,19 @@ class _FFN:
 
     @property
     def n_parameters(self):
-        """How many numbers the weights and biases hold."""
+        """How many numbers all parameters hold."""
         return sum(p.size for p in self.parameters().values())
+
+
+class _FFN(Layer):
+    """What the two FFNs share: the activation, and how they describe themselves."""
+
+    def __setattr__(self, name, value):
+        if name == "activation":
+            if not isinstance(value, str) or value not in ACTIVATIONS:
+                raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}; got {short(value)}")
+            value = str(value)
+        super().__setattr__(name, value)
 
     def __repr__(self):
         dtype = np.result_type(*self.parameters().values())
@@ -63,6 +73,14 @@ class _FFN:
     def activate(self, h):
         """act(h), each number alone: shape (..., d_ff) unchanged."""
         return ACTIVATIONS[self.activation].function(vectors("h", h, self.d_ff, "d_ff"))
+
+    def _affine_back(self, W, b, x, dy):
+        """Gradients of x @ W + b for the parameters of these names, over all tokens: x^T dy, and the sum of dy."""
+        rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (n_tokens, in), (n_tokens, out)
+        gradients = {W: rows.T @ drows}                                         # (in, out)
+        if getattr(self, b) is not None:
+            gradients[b] = drows.sum(axis=0, dtype=np.float64).astype(drows.dtype)  # (out,) many small terms
+        return gradients
 
 
 class FeedForward(_FFN):
@@ -162,8 +180,8 @@ class FeedForward(_FFN):
             da = dy @ self.W2.T                                           # (..., d_ff)
             dh = da * ACTIVATIONS[self.activation].derivative(trace["lift"])  # (..., d_ff)
             gradients = {"x": dh @ self.W1.T}                             # (..., d_model)
-            gradients |= _parameter_gradients(trace["x"], dh, W1=self.W1, b1=self.b1)
-            gradients |= _parameter_gradients(trace["activate"], dy, W2=self.W2, b2=self.b2)
+            gradients |= self._affine_back("W1", "b1", trace["x"], dh)
+            gradients |= self._affine_back("W2", "b2", trace["activate"], dy)
         return gradients
 
     def _formula(self):
@@ -283,14 +301,58 @@ class GatedFeedForward(_FFN):
             slope = ACTIVATIONS[self.activation].derivative(trace["gate"])  # (..., d_ff)
             dg = dp * trace["lift"] * slope                      # (..., d_ff)
             gradients = {"x": dg @ self.W_gate.T + du @ self.W_up.T}  # (..., d_model)
-            gradients |= _parameter_gradients(trace["x"], dg, W_gate=self.W_gate, b_gate=self.b_gate)
-            gradients |= _parameter_gradients(trace["x"], du, W_up=self.W_up, b_up=self.b_up)
-            gradients |= _parameter_gradients(trace["gated"], dy, W_down=self.W_down, b_down=self.b_down)
+            gradients |= self._affine_back("W_gate", "b_gate", trace["x"], dg)
+            gradients |= self._affine_back("W_up", "b_up", trace["x"], du)
+            gradients |= self._affine_back("W_down", "b_down", trace["gated"], dy)
         return gradients
 
     def _formula(self):
         gate, up, down = (self._bias(name) for name in ("b_gate", "b_up", "b_down"))
         return f"(act(x W_gate{gate}) * (x W_up{up})) W_down{down}"
+
+
+# Kinds of FFN by name: class and activation. The gated ones are called as in Shazeer 2020.
+KINDS = {"linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
+         "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"),
+         "bilinear": (GatedFeedForward, "identity"), "reglu": (GatedFeedForward, "relu"),
+         "geglu": (GatedFeedForward, "gelu"), "swiglu": (GatedFeedForward, "silu")}
+
+
+def make_ffn(kind, d_model, d_ff=None, seed=0, bias=False, dtype=np.float64):
+    """A random FFN of a kind in `KINDS`, or a plain one with any activation in `ACTIVATIONS`.
+
+    Parameters
+    ----------
+    kind : str
+    d_model : int
+    d_ff : int or None
+        The width of a plain FFN. Gated kinds get 2/3 of it, which is about equal parameters. None takes
+        each class's own usual width.
+    seed, dtype : as in `FeedForward.random`
+    bias : bool or None
+        None does as each class's `random` does: plain FFNs have biases, gated ones none.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an unknown kind (the known ones are listed) or a bad size, seed or dtype.
+
+    Notes
+    -----
+    Source of the gated kinds and of the 2/3: Shazeer 2020 (arXiv:2002.05202), equations 5 and 6, section 2.
+
+    Examples
+    --------
+    >>> make_ffn("relu", 12, 48).n_parameters, make_ffn("swiglu", 12, 48).n_parameters
+    (1152, 1152)
+    """
+    if not isinstance(kind, str) or kind not in KINDS | ACTIVATIONS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS | ACTIVATIONS)}; got {short(kind)}")
+    cls, activation = KINDS.get(kind, (FeedForward, kind))
+    if d_ff is not None and cls is GatedFeedForward:
+        d_ff = round(2 * positive_int("d_ff", d_ff) / 3)
+    bias = cls is FeedForward if bias is None else bias
+    return cls.random(d_model, d_ff, activation, bias, seed, dtype)
 
 
 def dropout(x, rate, rng):
@@ -339,7 +401,7 @@ def check_backward(layer, trace, dy):
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
     if trace.maker is not layer:
-        raise ValueError(f"trace was made by another FFN: {short(trace.maker)}, this one is {short(layer)}")
+        raise ValueError(f"trace was made by another layer: {short(trace.maker)}, this one is {short(layer)}")
     dy = float_array("dy", dy)
     if dy.shape != trace.output.shape:
         raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
@@ -353,19 +415,6 @@ def _affine(x, W, b):
         if b is None:
             return y
         return np.add(y, b, out=y if b.dtype == y.dtype else None)
-
-
-def _parameter_gradients(x, dy, **parameters):
-    """Gradients of a layer x @ W + b, over all tokens: W gets x^T dy, b the sum of dy.
-
-    parameters: the name and array of W, then of b (None: left out).
-    """
-    (W, _), (b, bias) = parameters.items()
-    rows, drows = x.reshape(-1, x.shape[-1]), dy.reshape(-1, dy.shape[-1])  # (n_tokens, in), (n_tokens, out)
-    gradients = {W: rows.T @ drows}        # (in, out)
-    if bias is not None:
-        gradients[b] = drows.sum(axis=0, dtype=np.float64).astype(drows.dtype)  # (out,) many small terms
-    return gradients
 
 
 def random_matrix(rng, fan_in, fan_out, dtype=np.float64):

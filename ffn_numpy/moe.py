@@ -3,9 +3,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._validate import float_array, positive_int, vectors
+from ._validate import float_array, narrow, positive_int, short, vectors, wide
 from .block import softmax, softmax_backward
-from .ffn import FeedForward, GatedFeedForward, check_backward
+from .ffn import FeedForward, GatedFeedForward, Layer, check_backward
 from .trace import Trace
 
 
@@ -17,7 +17,7 @@ class Route(NamedTuple):
     weights: np.ndarray
 
 
-class MixtureOfExperts:
+class MixtureOfExperts(Layer):
     """y = sum over the chosen experts of weight_e expert_e(x), plus the shared expert if there is one.
 
     The router is softmax(x W_router) over *all* experts; the top_k largest probabilities choose, and
@@ -51,46 +51,52 @@ class MixtureOfExperts:
     (7, 2)
     """
 
+    shapes = {"W_router": ("d_model", "n_experts")}
+
     def __init__(self, W_router, experts, top_k=2, renormalize=True, shared=None):
-        self.W_router = float_array("W_router", W_router)
-        if self.W_router.ndim != 2 or 0 in self.W_router.shape:
-            raise ValueError(f"W_router must have shape (d_model, n_experts), got {self.W_router.shape}")
-        self.d_model, self.n_experts = self.W_router.shape
-        try:
-            self.experts = list(experts)
-        except TypeError:
-            raise TypeError(f"experts must be a sequence of FFNs, got {type(experts).__name__}") from None
-        if len(self.experts) != self.n_experts:
-            raise ValueError(f"experts must be {self.n_experts} FFNs, one per column of W_router, "
-                             f"got {len(self.experts)}")
-        self.shared = shared
-        for name, ffn in self._ffns():
-            if not isinstance(ffn, (FeedForward, GatedFeedForward)):
-                raise TypeError(f"{name} must be a FeedForward or GatedFeedForward, got {type(ffn).__name__}")
-            if ffn.d_model != self.d_model:
-                raise ValueError(f"{name} must have d_model = {self.d_model} like W_router, got {ffn.d_model}")
-        self.top_k, self.renormalize = positive_int("top_k", top_k), bool(renormalize)
-        if self.top_k > self.n_experts:
-            raise ValueError(f"top_k must be at most n_experts = {self.n_experts}, got {top_k}")
+        self._set_sizes("W_router", W_router)
+        self.W_router, self.experts, self.shared = W_router, experts, shared
+        self.top_k, self.renormalize = top_k, bool(renormalize)
+
+    def __setattr__(self, name, value):
+        """Check experts and top_k as `Layer` checks parameters: when first set and whenever replaced."""
+        if name == "experts":
+            try:
+                value = tuple(value)
+            except TypeError:
+                raise TypeError(f"experts must be a sequence of FFNs, got {short(value)}") from None
+            if len(value) != self.n_experts:
+                raise ValueError(f"experts must be {self.n_experts} FFNs, one per column of W_router, "
+                                 f"got {len(value)}")
+            for e, expert in enumerate(value):
+                self._check_ffn(f"experts[{e}]", expert)
+        elif name == "shared" and value is not None:
+            self._check_ffn("shared", value)
+        elif name == "top_k":
+            value = positive_int("top_k", value)
+            if value > self.n_experts:
+                raise ValueError(f"top_k must be at most n_experts = {self.n_experts}, got {value}")
+        super().__setattr__(name, value)
+
+    def _check_ffn(self, name, ffn):
+        if not isinstance(ffn, (FeedForward, GatedFeedForward)):
+            raise TypeError(f"{name} must be a FeedForward or GatedFeedForward, got {short(ffn)}")
+        if ffn.d_model != self.d_model:
+            raise ValueError(f"{name} must have d_model = {self.d_model} like W_router, got {ffn.d_model}")
 
     def _ffns(self):
         """Name -> FFN, the shared one last."""
-        named = [(f"experts[{e}]", ffn) for e, ffn in enumerate(self.experts)]
-        return named + ([] if self.shared is None else [("shared", self.shared)])
+        named = {f"experts[{e}]": ffn for e, ffn in enumerate(self.experts)}
+        return named | ({} if self.shared is None else {"shared": self.shared})
 
     def parameters(self):
         """All parameters, name -> array: "W_router", "experts[0].W1", ..., "shared.W1"."""
-        return {"W_router": self.W_router} | {f"{name}.{p}": value for name, ffn in self._ffns()
-                                              for p, value in ffn.parameters().items()}
-
-    @property
-    def n_parameters(self):
-        """How many numbers all parameters hold: what must be in memory."""
-        return sum(p.size for p in self.parameters().values())
+        return super().parameters() | {f"{name}.{p}": value for name, ffn in self._ffns().items()
+                                       for p, value in ffn.parameters().items()}
 
     @property
     def n_active_parameters(self):
-        """How many of them one token meets: router, top_k experts (the largest ones), shared expert."""
+        """How many parameters one token meets: router, top_k experts (the largest ones), shared expert."""
         sizes = sorted((ffn.n_parameters for ffn in self.experts), reverse=True)
         shared = 0 if self.shared is None else self.shared.n_parameters
         return self.W_router.size + sum(sizes[:self.top_k]) + shared
@@ -99,41 +105,31 @@ class MixtureOfExperts:
         return (f"MixtureOfExperts(d_model={self.d_model}, n_experts={self.n_experts}, top_k={self.top_k}, "
                 f"{self.n_parameters:,} parameters, {self.n_active_parameters:,} active per token)")
 
-    def route(self, x):
-        """Probabilities, chosen experts (largest first) and their weights for every token, as a `Route`."""
-        x = vectors("x", x, self.d_model, "d_model")
-        with np.errstate(all="ignore"):
-            probabilities = softmax(x @ self.W_router)                                         # (..., n_experts)
-            choices = np.argsort(-probabilities, axis=-1, kind="stable")[..., :self.top_k]     # (..., top_k)
-            weights = np.take_along_axis(probabilities, choices, axis=-1)                      # (..., top_k)
-            if self.renormalize:
-                weights = weights / weights.sum(axis=-1, keepdims=True)
-        return Route(probabilities, choices, weights)
-
     def __call__(self, x):
         """The whole layer, (..., d_model) -> (..., d_model)."""
         return self.trace(x).output
 
+    def route(self, x):
+        """Probabilities, chosen experts (largest first) and their weights for every token, as a `Route`."""
+        x = vectors("x", x, self.d_model, "d_model", "this mixture was built for")
+        route = self._route(wide(x))
+        return Route(narrow(route.probabilities, x, self.W_router), route.choices,
+                     narrow(route.weights, x, self.W_router))
+
     def trace(self, x):
         """Run the layer on (a copy of) x and keep the route and the output, as a `Trace`."""
-        x = np.array(vectors("x", x, self.d_model, "d_model"))         # (..., d_model)
-        route = self.route(x)
-        rows = x.reshape(-1, self.d_model)                             # (n_tokens, d_model)
-        y = np.zeros(rows.shape, np.result_type(x, *self.parameters().values()))
-        for e, expert in enumerate(self.experts):
-            tokens, slots = np.nonzero(route.choices.reshape(-1, self.top_k) == e)  # who chose e, as which choice
-            weights = route.weights.reshape(-1, self.top_k)[tokens, slots]          # (n_chosen,)
-            y[tokens] += weights[:, None] * expert(rows[tokens])                    # (n_chosen, d_model)
-        if self.shared is not None:
-            y += self.shared(rows)
+        x = np.array(vectors("x", x, self.d_model, "d_model", "this mixture was built for"))  # (..., d_model)
+        route = self._route(wide(x))
+        rows, *flat = (a.reshape(-1, a.shape[-1]) for a in (wide(x), *route))                 # (n_tokens, ...) each
+        y = narrow(self._mix(rows, Route(*flat)), x, *self.parameters().values()).reshape(x.shape)
+        p, weights = (narrow(a, x, self.W_router) for a in (route.probabilities, route.weights))
         title = (f"MixtureOfExperts  top {self.top_k} of {self.n_experts}   d_model = {self.d_model}   "
                  f"{self.n_parameters:,} parameters, {self.n_active_parameters:,} active per token")
         return Trace(title, [
-            ("x", "", x, ""), ("probabilities", "x", route.probabilities, "softmax(x @ W_router)"),
+            ("x", "", x, ""), ("probabilities", "x", p, "softmax(x @ W_router)"),
             ("choices", "probabilities", route.choices, f"the {self.top_k} largest"),
-            ("weights", "choices", route.weights, "their probabilities" + ", renormalised" * self.renormalize),
-            ("output", "x", y.reshape(x.shape),
-             "sum of weight * expert(x)" + " + shared(x)" * (self.shared is not None)),
+            ("weights", "choices", weights, "their probabilities" + ", renormalised" * self.renormalize),
+            ("output", "x", y, "sum of weight * expert(x)" + " + shared(x)" * (self.shared is not None)),
         ], maker=self)
 
     def backward(self, trace, dy, dprobabilities=None):
@@ -148,33 +144,66 @@ class MixtureOfExperts:
             if dprobabilities.shape != trace["probabilities"].shape:
                 raise ValueError(f"dprobabilities must have shape {trace['probabilities'].shape}, "
                                  f"got {dprobabilities.shape}")
-        rows, drows = trace["x"].reshape(-1, self.d_model), dy.reshape(-1, self.d_model)  # (n_tokens, d_model)
-        p = trace["probabilities"].reshape(-1, self.n_experts)                            # (n_tokens, n_experts)
-        choices = trace["choices"].reshape(-1, self.top_k)                                # (n_tokens, top_k)
-        weights = trace["weights"].reshape(-1, self.top_k)                                # (n_tokens, top_k)
-        dx, dweights, grads = np.zeros_like(drows), np.zeros_like(weights), {}
+        x, *route = (trace[name].reshape(-1, trace[name].shape[-1])
+                     for name in ("x", "probabilities", "choices", "weights"))
+        rows, route, drows = wide(x), Route(wide(route[0]), route[1], wide(route[2])), wide(dy.reshape(x.shape))
+        with np.errstate(all="ignore"):
+            dx, dweights, grads = self._mix_back(rows, route, drows)
+            dx_router, dW = self._route_back(rows, route, dweights, dprobabilities)
+            grads = {"x": (dx + dx_router).reshape(trace["x"].shape), "W_router": dW} | grads
+        if x.dtype.char == "e":
+            grads = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in grads.items()}
+        return grads
+
+    # Each step forward, and under it its way back; x is (n_tokens, d_model) here.
+
+    def _route(self, x):
+        with np.errstate(all="ignore"):
+            p = softmax(x @ self.W_router)                                         # (..., n_experts)
+            choices = np.argsort(-p, axis=-1, kind="stable")[..., :self.top_k]     # (..., top_k)
+            weights = np.take_along_axis(p, choices, axis=-1)                      # (..., top_k)
+            if self.renormalize:
+                weights = weights / weights.sum(axis=-1, keepdims=True)
+        return Route(p, choices, weights)
+
+    def _route_back(self, x, route, dweights, dprobabilities):
+        """Gradients at x and W_router."""
+        p, choices, weights = route
+        if self.renormalize:  # w = c / sum(c): dc = (dw - sum(w dw)) / sum(c)
+            chosen = np.take_along_axis(p, choices, axis=-1).sum(axis=-1, keepdims=True)
+            dweights = (dweights - (weights * dweights).sum(axis=-1, keepdims=True)) / chosen
+        dp = np.zeros_like(p)                                                      # (n_tokens, n_experts)
+        np.put_along_axis(dp, choices, dweights, axis=-1)
+        if dprobabilities is not None:
+            dp += dprobabilities.reshape(p.shape)
+        dlogits = softmax_backward(p, dp)                                          # (n_tokens, n_experts)
+        return dlogits @ self.W_router.T, x.T @ dlogits
+
+    def _mix(self, x, route):
+        y = np.zeros(x.shape, np.result_type(x, *self.parameters().values()))      # (n_tokens, d_model)
         with np.errstate(all="ignore"):
             for e, expert in enumerate(self.experts):
-                tokens, slots = np.nonzero(choices == e)
-                inner_trace = expert.trace(rows[tokens])
-                dweights[tokens, slots] = (drows[tokens] * inner_trace.output).sum(axis=-1)
-                inner = expert.backward(inner_trace, weights[tokens, slots][:, None] * drows[tokens])
-                dx[tokens] += inner.pop("x")
-                grads |= {f"experts[{e}].{name}": g for name, g in inner.items()}
+                tokens, slots = np.nonzero(route.choices == e)  # who chose e, as which choice
+                y[tokens] += route.weights[tokens, slots][:, None] * expert(x[tokens])  # (n_chosen, d_model)
             if self.shared is not None:
-                inner = self.shared.backward(self.shared.trace(rows), drows)
-                dx += inner.pop("x")
-                grads |= {f"shared.{name}": g for name, g in inner.items()}
-            if self.renormalize:  # w = c / sum(c): dc = (dw - sum(w dw)) / sum(c)
-                chosen = np.take_along_axis(p, choices, axis=-1).sum(axis=-1, keepdims=True)
-                dweights = (dweights - (weights * dweights).sum(axis=-1, keepdims=True)) / chosen
-            dp = np.zeros_like(p)
-            np.put_along_axis(dp, choices, dweights, axis=-1)
-            if dprobabilities is not None:
-                dp += dprobabilities.reshape(p.shape)
-            dlogits = softmax_backward(p, dp)                                             # (n_tokens, n_experts)
-            dx += dlogits @ self.W_router.T
-        return {"x": dx.reshape(trace["x"].shape), "W_router": rows.T @ dlogits} | grads
+                y += self.shared(x)
+        return y
+
+    def _mix_back(self, x, route, dy):
+        """Gradients at x, at the weights and at the experts' parameters (by name)."""
+        dx, dweights, grads = np.zeros_like(dy), np.zeros_like(route.weights), {}
+        for e, expert in enumerate(self.experts):
+            tokens, slots = np.nonzero(route.choices == e)
+            trace = expert.trace(x[tokens])
+            dweights[tokens, slots] = (dy[tokens] * trace.output).sum(axis=-1)
+            inner = expert.backward(trace, route.weights[tokens, slots][:, None] * dy[tokens])
+            dx[tokens] += inner.pop("x")
+            grads |= {f"experts[{e}].{name}": g for name, g in inner.items()}
+        if self.shared is not None:
+            inner = self.shared.backward(self.shared.trace(x), dy)
+            dx += inner.pop("x")
+            grads |= {f"shared.{name}": g for name, g in inner.items()}
+        return dx, dweights, grads
 
 
 def load_balancing_loss(probabilities, choices):

@@ -3,30 +3,9 @@ import math
 
 import numpy as np
 
-from ._validate import float_array, positive_int, random_generator
+from ._validate import float_array, number, positive_int, random_generator, short
 from .block import TransformerBlock
-from .ffn import FeedForward, GatedFeedForward, random_matrix
-
-KINDS = {"linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
-         "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"),
-         "bilinear": (GatedFeedForward, "identity"), "reglu": (GatedFeedForward, "relu"),
-         "geglu": (GatedFeedForward, "gelu"), "swiglu": (GatedFeedForward, "silu")}
-
-
-def make_ffn(kind, d_model, d_ff, seed=0, bias=False):
-    """A random FFN of a kind in `KINDS`; gated kinds get 2/3 of d_ff, which is about equal parameters.
-
-    Raises a ValueError that lists the kinds for any other kind, and TypeError or ValueError for bad sizes.
-
-    >>> make_ffn("relu", 12, 48).n_parameters, make_ffn("swiglu", 12, 48).n_parameters
-    (1152, 1152)
-    """
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}; got {kind!r}")
-    cls, activation = KINDS[kind]
-    d_ff = positive_int("d_ff", d_ff)
-    return cls.random(d_model, round(2 * d_ff / 3) if cls is GatedFeedForward else d_ff, activation, bias, seed)
-
+from .ffn import make_ffn, random_matrix
 
 # ---------------------------------------------------------------- losses: the value, and its gradient
 
@@ -103,9 +82,13 @@ class Adam:
     """
 
     def __init__(self, parameters, betas=(0.9, 0.99), eps=1e-8):
-        if len(betas) != 2 or not all(0 <= b < 1 for b in betas):
-            raise ValueError(f"betas must be two numbers in [0, 1), got {betas!r}")
-        self.parameters, self.betas, self.eps, self.t = parameters, betas, eps, 0
+        try:
+            b1, b2 = (number("betas", b, "two numbers in [0, 1)") for b in betas)
+        except (TypeError, ValueError):
+            raise TypeError(f"betas must be two numbers in [0, 1), got {short(betas)}") from None
+        if not (0 <= b1 < 1 and 0 <= b2 < 1):
+            raise ValueError(f"betas must be two numbers in [0, 1), got {short(betas)}")
+        self.parameters, self.betas, self.eps, self.t = parameters, (b1, b2), eps, 0
         self.mean = {name: np.zeros_like(p) for name, p in parameters.items()}
         self.square = {name: np.zeros_like(p) for name, p in parameters.items()}
 
@@ -208,7 +191,7 @@ class TokenModel:
 
     def attention_weights(self, tokens):
         """Attention of the last token in the last block, (n, n_heads, T)."""
-        return self._forward(tokens)[1][-1]["attention"][5][..., -1, :]
+        return self._forward(tokens)[1][-1].attention.inner.probabilities[..., -1, :]
 
     def loss(self, tokens, targets):
         """Cross-entropy and the gradients of every parameter."""

@@ -79,8 +79,9 @@ BLOCKS = [dict(placement=p, norm=n, ffn=f, causal=c, n_heads=h) for p, n, f, c, 
 
 def random_block(options):
     block = F.TransformerBlock.random(D, seed=3, **options)
-    for p in block.norms.values():  # gains and biases that are not 1 and 0
-        p += np.random.default_rng(4).normal(size=p.shape) * 0.3
+    for p in (block.gain1, block.bias1, block.gain2, block.bias2):
+        if p is not None:  # gains and biases that are not 1 and 0
+            p += np.random.default_rng(4).normal(size=p.shape) * 0.3
     return block
 
 
@@ -159,12 +160,12 @@ BAD = [
     (lambda: F.attention(X, *W, n_heads=2.0), TypeError, "n_heads must be a positive integer, got 2.0"),
     (lambda: F.attention(X[0], *W), ValueError, r"x must have shape \(..., T, 6\), got \(6,\)"),
     (lambda: F.attention(X[:, :5], *W), ValueError, "x has last dimension 5"),
-    (lambda: F.attention(X, W[0], W[1], W[2, :5], W[3]), ValueError, r"W_v must have W_q.s shape \(6, 6\), got"),
+    (lambda: F.attention(X, W[0], W[1], W[2, :5], W[3]), ValueError, "W_v must have shape"),
     (lambda: F.attention(X, W[0][:, :5], *W[1:]), ValueError, r"W_q must have shape \(d_model, d_model\)"),
     (lambda: F.TransformerBlock(*W, placement="mid"), ValueError, "placement must be 'pre' or 'post', got 'mid'"),
     (lambda: F.TransformerBlock(*W, norm="batch"), ValueError, "norm must be 'rms', 'layer' or None, got 'batch'"),
     (lambda: F.TransformerBlock(*W, ffn=F.FeedForward.random(8)), ValueError, "ffn must have d_model = 6"),
-    (lambda: F.TransformerBlock(*W, gain1=np.ones(5)), ValueError, r"gain1 must have shape \(6,\), got \(5,\)"),
+    (lambda: F.TransformerBlock(*W, gain1=np.ones(5)), ValueError, "gain1 must have shape"),
     (lambda: F.TransformerBlock(*W, bias1=np.ones(6)), ValueError, "bias1 is given, but norm='rms'"),
     (lambda: F.TransformerBlock.random(0), ValueError, "d_model must be a positive integer"),
     (lambda: F.TransformerBlock.random(6)(X[:, :3]), ValueError, "x has last dimension 3"),

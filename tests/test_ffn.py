@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ffn_numpy as F
+from ffn_numpy.ffn import KINDS as KINDS_BY_NAME
+from ffn_numpy.ffn import make_ffn
 
 NAMES = list(F.ACTIVATIONS)
 KINDS = [F.FeedForward, F.GatedFeedForward]
@@ -307,7 +309,7 @@ def test_bad_backward(kind):
     with pytest.raises(TypeError, match="trace must be what trace\\(x\\) returned, got ndarray"):
         ffn.backward(np.ones((7, 8)), np.ones((7, 8)))
     for other in (kind.random(8, 5), kind.random(8, seed=1), KINDS[kind is KINDS[0]].random(8)):
-        with pytest.raises(ValueError, match="trace was made by another FFN"):
+        with pytest.raises(ValueError, match="trace was made by another layer: "):
             ffn.backward(other.trace(np.ones((7, 8))), np.ones((7, 8)))
 
 
@@ -411,3 +413,35 @@ def test_bad_dropout_x_and_rng():
         F.dropout(None, 0.1, np.random.default_rng(0))
     with pytest.raises(TypeError, match="rng must be a numpy.random.Generator.*got int"):
         F.dropout(np.ones(3), 0.1, 0)
+
+
+# ---------------------------------------------------------------- kinds by name
+
+@pytest.mark.parametrize("kind", KINDS_BY_NAME)
+def test_kinds_have_equal_parameters(kind):
+    ffn = make_ffn(kind, 12, 48)
+    assert ffn.n_parameters == 1152 and make_ffn(kind, 12, 48, seed=1)(np.ones(12)).shape == (12,)
+
+
+@pytest.mark.parametrize("kind, cls, activation, d_ff, biased", [
+    ("geglu", F.GatedFeedForward, "gelu", 21, False), ("relu", F.FeedForward, "relu", 32, True),
+    ("gelu_tanh", F.FeedForward, "gelu_tanh", 32, True), ("linear", F.FeedForward, "identity", 32, True),
+])
+def test_a_kind_in_its_class_s_usual_width(kind, cls, activation, d_ff, biased):
+    ffn = make_ffn(kind, 8, bias=None, dtype=np.float32)
+    assert type(ffn) is cls and ffn.activation == activation and ffn.d_ff == d_ff
+    assert any(name.startswith("b") for name in ffn.parameters()) is biased
+    assert {p.dtype for p in ffn.parameters().values()} == {np.dtype(np.float32)}
+    assert all(not name.startswith("b") for name in make_ffn(kind, 8).parameters())
+
+
+def test_unknown_kinds():
+    for bad in ("tanh", "", None, 3, ["relu"], {}):
+        with pytest.raises(ValueError) as error:
+            make_ffn(bad, 4, 8)
+        assert str(error.value) == (
+            "kind must be one of linear, relu, gelu, silu, glu, bilinear, reglu, geglu, swiglu, gelu_tanh, quick_gelu, "
+            f"sigmoid, identity, swish, gelu_new, gelu_pytorch_tanh; got {bad!r}")
+    for kind in ("relu", "swiglu"):
+        with pytest.raises(ValueError, match="^d_ff must be a positive integer, got 0$"):
+            make_ffn(kind, 4, 0)

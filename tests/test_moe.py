@@ -114,7 +114,7 @@ W = np.ones((D, E))
     (lambda: F.MixtureOfExperts(np.ones(D), FFNS), ValueError, r"W_router must have shape \(d_model, n_experts\)"),
     (lambda: F.MixtureOfExperts(None, FFNS), TypeError, "W_router must hold"),
     (lambda: F.MixtureOfExperts(W, FFNS[:3]), ValueError, "experts must be 4 FFNs, one per column of W_router, got 3"),
-    (lambda: F.MixtureOfExperts(W, 3), TypeError, "experts must be a sequence of FFNs, got int"),
+    (lambda: F.MixtureOfExperts(W, 3), TypeError, "experts must be a sequence of FFNs, got 3"),
     (lambda: F.MixtureOfExperts(W, [*FFNS[:3], "x"]), TypeError, r"experts\[3\] must be a FeedForward"),
     (lambda: F.MixtureOfExperts(W, [*FFNS[:3], F.FeedForward.random(8)]), ValueError, r"experts\[3\] .*d_model = 5"),
     (lambda: F.MixtureOfExperts(W, FFNS, shared=3), TypeError, "shared must be a FeedForward"),

@@ -275,7 +275,8 @@ def test_prefix_that_no_tensor_has(tmp_path):
     tensors = {f"model.layers.{i}.mlp.{n}": ("F32", v.astype(np.float32)) for i in range(3)
                for n, v in state("fc1 fc2", (LIFT, DOWN)).items()}
     write_safetensors(tmp_path / "f", tensors)
-    for prefix, says in (("layers.1.mlp.", "there is model.layers.1.mlp., ..."), ("no", "model.layers.0.mlp., model")):
+    for prefix, says in (("layers.1.mlp.", "there is model.layers.1.mlp., ..."),
+                         ("no", "model.layers.0.mlp.fc1.weight, model")):
         with pytest.raises(ValueError, match=f"prefix must be the start of a name in .* got '{prefix}'.*{says}"):
             F.read_safetensors(tmp_path / "f", prefix)
 
