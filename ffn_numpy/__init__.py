@@ -11,7 +11,7 @@
 """
 from importlib import import_module
 
-from .activations import ACTIVATIONS, Activation, gelu, identity, quick_gelu, relu, sigmoid, silu
+from .activations import ACTIVATIONS, Activation, gelu, identity, quick_gelu, relu, relu2, sigmoid, silu
 from .ffn import FeedForward, GatedFeedForward, dropout
 from .sizing import (
     attention_flops,
@@ -32,8 +32,8 @@ _LATER = {
     "block": ("TransformerBlock", "attention", "layer_norm", "rms_norm", "softmax"),
     "moe": ("MixtureOfExperts", "Route", "load_balancing_loss"),
     "pretrained": ("RealLayer", "layer_stats", "load"),
-    "naming": ("from_state_dict",),
-    "formats": ("decode_q4_1", "read_safetensors"),
+    "naming": ("FFNRecord", "find_ffns", "from_state_dict"),
+    "formats": ("TensorFile", "decode_q4_1", "read_gguf", "read_safetensors"),
 }
 
 
@@ -48,7 +48,7 @@ def __getattr__(name):
 __all__ = [
     "ACTIVATIONS", "Activation", "FeedForward", "GatedFeedForward", "Trace", "attention_flops", "attention_parameters",
     "dropout", "ffn_flops", "ffn_parameters", "gated_d_ff", "gelu", "identity", "llama_d_ff", "minimind_d_ff",
-    "quick_gelu", "relu", "round_up", "sigmoid", "silu", *(name for names in _LATER.values() for name in names),
+    "quick_gelu", "relu", "relu2", "round_up", "sigmoid", "silu", *(name for names in _LATER.values() for name in names),
 ]
 
 

@@ -59,6 +59,16 @@ def _relu_derivative(x, out):
     np.heaviside(x, 0, out=out)  # 0 at x = 0, as every framework has it; NaN stays NaN
 
 
+def _relu2(x, out):
+    np.maximum(x, 0, out=out)
+    out *= out
+
+
+def _relu2_derivative(x, out):
+    np.maximum(x, 0, out=out)
+    out *= 2
+
+
 def _silu(x, out, slope=1.0):
     x = np.clip(x, -1000, np.inf)  # silu(-inf) is 0, but -inf * 0 would be NaN
     np.exp(np.multiply(x, -slope, out=out), out=out)
@@ -216,6 +226,20 @@ def relu(x):
     return _elementwise(_relu, x)
 
 
+def relu2(x):
+    """Squared ReLU, max(0, x)^2; its derivative, 2 max(0, x), has no jump.
+
+    Shapes, dtypes and errors as in `sigmoid`. Source: So et al. 2021 (arXiv:2109.08668), "Primer"; used by
+    Nemotron and BitNet.
+
+    Examples
+    --------
+    >>> relu2([-2.0, 0.5, 3.0]).tolist()
+    [0.0, 0.25, 9.0]
+    """
+    return _elementwise(_relu2, x)
+
+
 def gelu(x, approximate="none"):
     """Gaussian error linear unit, x Phi(x), with Phi the normal cumulative distribution function.
 
@@ -317,6 +341,7 @@ def gelu_tanh(x):
 
 ACTIVATIONS = {
     "relu": _activation(relu, _relu_derivative),
+    "relu2": _activation(relu2, _relu2_derivative),
     "gelu": _activation(gelu, _gelu_derivative),
     "gelu_tanh": _activation(gelu_tanh, _gelu_tanh_derivative),
     "quick_gelu": _activation(quick_gelu, lambda x, out: _silu_derivative(x, out, slope=1.702)),
