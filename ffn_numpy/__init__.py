@@ -48,7 +48,8 @@ def __getattr__(name):
 __all__ = [
     "ACTIVATIONS", "Activation", "FeedForward", "GatedFeedForward", "Trace", "attention_flops", "attention_parameters",
     "dropout", "ffn_flops", "ffn_parameters", "gated_d_ff", "gelu", "identity", "llama_d_ff", "minimind_d_ff",
-    "quick_gelu", "relu", "relu2", "round_up", "sigmoid", "silu", *(name for names in _LATER.values() for name in names),
+    "quick_gelu", "relu", "relu2", "round_up", "sigmoid", "silu",
+    *(name for names in _LATER.values() for name in names),
 ]
 
 

@@ -73,10 +73,10 @@ def _says(config, gated):
     model = str(config.get("model_type"))
     if model in FIXED_ACTIVATIONS:
         return "model_type", FIXED_ACTIVATIONS[model]
-    if model.startswith("gemma") and config.get("hidden_activation") is None:
-        said = config.get("hidden_act")  # Gemma 1's published config says gelu, its weights need the tanh form
-        return ("model_type", None) if "text_config" in config else (
-            "model_type", "gelu_tanh" if said in (None, "gelu") else said)
+    if model.startswith("gemma") and "text_config" not in config:
+        said = config.get("hidden_activation") or config.get("hidden_act")
+        # Gemma 1's published config says gelu, but its weights were trained with the tanh form.
+        return "hidden_activation", "gelu_tanh" if said in (None, "gelu") else said
     if config.get("use_swiglu_ffn") and gated:
         return "use_swiglu_ffn", "silu"  # DINOv2: its hidden_act is for the plain FFN
     if "gelu_activation" in config:  # XLM

@@ -212,15 +212,18 @@ def _what_is_it(path, start):
         return "it is a GGUF file; open it with read_gguf"
     if start.startswith(b"PK\x03\x04"):
         try:
-            names = zipfile.ZipFile(path).namelist()
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
         except zipfile.BadZipFile:
             return "it is the beginning of a zip file, perhaps of a PyTorch one that was not downloaded whole"
         if any(name.endswith(".npy") for name in names):
             return "it is a NumPy .npz file; open it with np.load, or with load if RealLayer.save wrote it"
-        start = b"\x80" if any(name.endswith("data.pkl") for name in names) else b"zip"
-    if start.startswith(b"\x80"):
+        start = b"\x80\x02" if any(name.endswith("data.pkl") for name in names) else b"zip archive"
+    if start.startswith(b"\x80\x02"):
         return ("it is a PyTorch file; read it in an environment with PyTorch, "
                 "torch.load(path, map_location='cpu', weights_only=True), and pass that to from_state_dict")
+    if start.startswith(b"\x93NUMPY"):
+        return "it is a NumPy .npy file; open it with np.load"
     if text.startswith((b"<!doctype", b"<html", b"<?xml")):
         return "it is a web page, an error or a login instead of the file; download it again"
     if text.startswith((b"{", b"[")):
@@ -229,7 +232,7 @@ def _what_is_it(path, start):
         return "it is an HDF5 file (Keras, TensorFlow); read it with h5py and pass a dict of its arrays"
     if len(start) < 10:
         return f"it has {len(start)} bytes"
-    return "its header does not fit into the file, or is no JSON object; was the download cut off?"
+    return "it begins with no such header; is it a file of another kind, or a download that was cut off?"
 
 
 # ---------------------------------------------------------------- GGUF
@@ -237,7 +240,8 @@ def _what_is_it(path, start):
 def read_gguf(path: str | os.PathLike, prefix: str = "") -> TensorFile:
     """The tensors of a GGUF file whose names start with `prefix`, decoded to float32 when they are asked for.
 
-    Needs the `gguf` library, which decodes the quantised formats: pip install "ffn-numpy[gguf]".
+    Needs the `gguf` library, which decodes the quantised formats: pip install "ffn-numpy[gguf]". It reads the
+    whole vocabulary when a file is opened, which takes seconds: open a file once, not once per layer.
 
     Parameters
     ----------

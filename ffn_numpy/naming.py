@@ -209,7 +209,8 @@ def from_state_dict(
     - `fc11 fc12 fc2` [silu]: NomicBERT, whose fc12 is the gate.
     - `w12 w3`, `weights_in weights_out` [silu]: DINOv2's SwiGLU.
     - `fc1_g fc1_x fc2` [silu]: timm. With a norm inside it is refused.
-    - `fc1 fc2 fc3` [silu]: LLMs-from-scratch; `fc1 fc3 fc2`, if the shapes say that fc2 is the way down: AIMv2.
+    - `fc1 fc2 fc3` [silu]: LLMs-from-scratch; `fc1 fc3 fc2` [silu], if the shapes say that fc2
+      is the way down: AIMv2.
     - `ff_proj up_proj ff_out` [silu]: LLaDA. `ff_proj ff_out` [silu]: the first OLMo, [up; gate].
     - `dense_h_to_4h dense_4h_to_h` [silu], if the first is twice as wide: ChatGLM2 and 3.
     - `net.0.proj net.2` [gelu], if the first is twice as wide: diffusers' GEGLU, [up; gate].
@@ -287,19 +288,24 @@ def find_ffns(tensors: Mapping[str, Any]) -> list[FFNRecord]:
 
     Examples
     --------
-    >>> shapes = {"fc1.weight": (32, 8), "fc2.weight": (8, 32)}
-    >>> find_ffns({f"layers.{i}.mlp.{name}": np.empty(s) for i in range(2) for name, s in shapes.items()})[1]
-    FFNRecord(prefix='layers.1.mlp.', family='OPT, ViT, Whisper, Phi, CLIP', d_model=8, d_ff=32, gated=False, n_experts=0)
+    >>> shapes = {"c_fc.weight": (8, 32), "c_fc.bias": (32,), "c_proj.weight": (32, 8), "c_proj.bias": (8,)}
+    >>> find_ffns({f"h.{i}.mlp.{name}": np.empty(s) for i in range(2) for name, s in shapes.items()})[1]
+    FFNRecord(prefix='h.1.mlp.', family='GPT-2, StarCoder2', d_model=8, d_ff=32, gated=False, n_experts=0)
     """
+    if not isinstance(tensors, Mapping):
+        raise TypeError(f"tensors must be a mapping of names to arrays, got {short(tensors)}")
     whole = _Source(tensors, "")
-    firsts = {family.names.split()[0] for family in FAMILIES} | {mixture.router for mixture in MIXTURES}
-    prefixes = {}  # in the order of the file, each once
+    firsts = dict.fromkeys([mixture.router for mixture in MIXTURES] + [f.names.split()[0] for f in FAMILIES])
+    records = {}  # prefix -> record or None, in the order of the file
     for name in whole.shapes:
         stem = name.removesuffix(".weight")
         for first in firsts:
-            if (stem == first or stem.endswith(f".{first}")) and not re.search(r"experts?\.\d+\.", name):
-                prefixes[stem.removesuffix(first)] = None
-    return [record for prefix in prefixes if (record := _record(whole.under(prefix)))]
+            prefix = stem.removesuffix(first)
+            if f".{stem}".endswith(f".{first}") and prefix not in records and not re.search(r"experts\.\d+\.", name):
+                records[prefix] = _record(whole.under(prefix))
+                if records[prefix]:
+                    break
+    return [record for record in records.values() if record]
 
 
 # ---------------------------------------------------------------- what is under a prefix

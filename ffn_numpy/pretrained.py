@@ -141,7 +141,7 @@ def load(name: str | os.PathLike) -> RealLayer:
         raise ValueError(f"name must be one of {', '.join(LAYERS)}, or the path of a file that RealLayer.save wrote; "
                          f"got {short(name)}")
     try:
-        with np.load(name) as f:  # no pickles: a file from elsewhere must not run code
+        with open(name, "rb") as file, np.load(file) as f:  # no pickles: a file from elsewhere must not run code
             arrays = {key: f[key] for key in f.files}
         cls, activation = CLASSES[str(arrays.pop("kind"))], str(arrays.pop("activation"))
         meta = json.loads(str(arrays.pop("meta")))

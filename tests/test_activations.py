@@ -18,6 +18,7 @@ def by_definition(name, v):
     sigma = lambda u: 1 / (1 + math.exp(-u)) if u > -700 else 0.0  # noqa: E731
     return {
         "relu": lambda: max(0.0, v),
+        "relu2": lambda: max(0.0, v) ** 2,
         "gelu": lambda: v * 0.5 * math.erfc(-v / math.sqrt(2)),
         "gelu_tanh": lambda: 0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3))),
         "quick_gelu": lambda: v * sigma(1.702 * v),
@@ -67,6 +68,15 @@ def test_derivative_is_the_limit_of_differences(name):
 
 def test_relu_derivative_at_zero_is_zero():
     assert F.ACTIVATIONS["relu"].derivative(np.array([0.0, -0.0])).tolist() == [0, 0]
+
+
+def test_relu2_at_the_limits():
+    for dtype in (np.float16, np.float32, np.float64):
+        x = np.array([-np.inf, np.inf, np.nan, np.finfo(dtype).max], dtype)
+        with np.errstate(all="raise"):
+            y, dy = F.relu2(x), F.ACTIVATIONS["relu2"].derivative(x)
+        np.testing.assert_array_equal(y, [0, np.inf, np.nan, np.inf])
+        np.testing.assert_array_equal(dy, [0, np.inf, np.nan, np.inf])
 
 
 LIMITS = {  # at -inf and +inf: the function, then the derivative

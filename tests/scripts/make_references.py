@@ -19,7 +19,8 @@ OUT = {}
 x = torch.linspace(-12, 12, 241, requires_grad=True)  # (241,)
 OUT["activation_x"] = x
 ACTIVATIONS = {
-    "relu": F.relu, "relu2": lambda v: F.relu(v) ** 2, "gelu": F.gelu, "gelu_tanh": lambda v: F.gelu(v, approximate="tanh"),
+    "relu": F.relu, "relu2": lambda v: F.relu(v) ** 2, "gelu": F.gelu,
+    "gelu_tanh": lambda v: F.gelu(v, approximate="tanh"),
     "quick_gelu": lambda v: v * torch.sigmoid(1.702 * v), "silu": F.silu, "sigmoid": torch.sigmoid,
     "identity": lambda v: v,
 }
