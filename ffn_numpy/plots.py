@@ -3,7 +3,10 @@
 Every function draws into `ax` (or a new one), returns the Axes and never calls `plt.show()`.
 Colours are Okabe and Ito's colour-blind-safe palette and greys; one stage has one colour everywhere.
 """
+from __future__ import annotations
+
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +15,12 @@ from matplotlib.patches import Rectangle
 from ._validate import float_array, positive_int, short
 from .activations import ACTIVATIONS
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 STAGE_COLORS = {
     "x": "#4D4D4D", "lift": "#0072B2", "gate": "#CC79A7", "activate": "#E69F00",
@@ -22,7 +31,7 @@ CURVE_COLORS = ("#000000", "#56B4E9", "#8C510A", "#666666", "#B2ABD2")  # activa
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
-def use_course_style():
+def use_course_style() -> None:
     """Set matplotlib's defaults to the course's style: readable on a projector, no ink without meaning."""
     plt.rcParams.update({
         "figure.figsize": (8, 3.4), "figure.dpi": 100, "figure.constrained_layout.use": True,
@@ -32,7 +41,7 @@ def use_course_style():
     })
 
 
-def _axes(ax, figsize=None):
+def _axes(ax: Axes | None, figsize: tuple[float, float] | None = None) -> Axes:
     return plt.subplots(figsize=figsize)[1] if ax is None else ax
 
 
@@ -61,7 +70,8 @@ GATED_ARROWS = {("x", "gate"): "@ W_gate", ("x", "lift"): "@ W_up", ("gate", "ac
                 ("activate", "gated"): "×", ("lift", "gated"): "×", ("gated", "project_down"): "@ W_down"}
 
 
-def shape_ledger(shapes, ax=None, mark=None, highlight=None):
+def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None = None, mark: int | None = None,
+                 highlight: str | None = None) -> Axes:
     """Draw the arrays of a forward pass to scale: one row per token, one column per number.
 
     Small arrays are drawn with their cells, square and countable. Arrays with more than 64 columns have
@@ -150,7 +160,8 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     return ax
 
 
-def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
+def activation_curves(names: str | list[str] | tuple[str, ...], ax: Axes | None = None, derivative: bool = False,
+                      limits: tuple[float, float] = (-4, 4)) -> Axes:
     """Draw activation functions (or their derivatives) by name, each line with its own dash pattern.
 
     names: one name of `ACTIVATIONS`, or several; limits: the range of the input. Raises a ValueError
@@ -172,7 +183,9 @@ def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
     return ax
 
 
-def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, zeros=None):
+def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: int = 50,
+                 limits: tuple[float, float] | None = None, colors: dict[str, str] | None = None, log: bool = False,
+                 zeros: bool | None = None) -> Axes:
     """Histograms of several arrays on the same bins, with the exact zeros in a strip of their own.
 
     Parameters
@@ -214,7 +227,7 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
         else _limits(limits)
     step = (high - low or 1) / bins
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
-    edges = step * np.arange(first, max(last, first + 1) + 1)  # one edge is 0: no bar mixes the signs
+    edges = (step * np.arange(first, max(last, first + 1) + 1)).tolist()  # one edge is 0: no bar mixes the signs
     low, high = edges[0], edges[-1]
     palette = STAGE_COLORS | {"random": RANDOM_COLOR} | (colors or {})
     spare = cycle(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
@@ -233,8 +246,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
     ax.legend()
     share = {label: float((a == 0).mean()) for label, a in flat.items()}
     if any(share.values()) if zeros is None else zeros:
-        strip = ax.inset_axes([1.03, 0, 0.07 * len(share), 1], sharey=ax)
-        bars = strip.bar(range(len(share)), share.values(), color=[chosen[label] for label in share])
+        strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=ax)
+        bars = strip.bar(range(len(share)), list(share.values()), color=[chosen[label] for label in share])
         strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
         strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
         strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
@@ -244,7 +257,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
     return ax
 
 
-def gate_heatmap(gate, value, product, ax=None, mark=None):
+def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,
+                 mark: int | None = None) -> Axes:
     """Three heatmaps in a row: activated gate x value = product; negative cells carry a minus sign.
 
     Parameters

@@ -1,11 +1,13 @@
 """How wide, how many parameters, how many FLOPs: plain integer arithmetic, no arrays."""
+from __future__ import annotations
+
 import math
 from numbers import Real
 
 from ._validate import positive_int, short
 
 
-def round_up(n, multiple_of):
+def round_up(n: int, multiple_of: int) -> int:
     """The smallest multiple of `multiple_of` that is at least n. Both are positive integers.
 
     >>> round_up(10922, 256)
@@ -15,7 +17,7 @@ def round_up(n, multiple_of):
     return -(-n // multiple_of) * multiple_of
 
 
-def gated_d_ff(d_model, multiple_of=1):
+def gated_d_ff(d_model: int, multiple_of: int = 1) -> int:
     """d_ff that gives a gated FFN the parameters of a plain one with 4 d_model: int(8 d_model / 3), rounded up.
 
     Source: Shazeer 2020 (arXiv:2002.05202), section 2: three matrices instead of two, so 2/3 of the width.
@@ -27,7 +29,7 @@ def gated_d_ff(d_model, multiple_of=1):
     return round_up(8 * d_model // 3, multiple_of)
 
 
-def llama_d_ff(d_model, multiple_of=256, ffn_dim_multiplier=1.0):
+def llama_d_ff(d_model: int, multiple_of: int = 256, ffn_dim_multiplier: float = 1.0) -> int:
     """d_ff of Llama: int(ffn_dim_multiplier * int(2 * 4 d_model / 3)), rounded up to `multiple_of`.
 
     Source: Touvron et al. 2023 (arXiv:2302.13971) and the `llama` reference code, class FeedForward.
@@ -53,7 +55,7 @@ def llama_d_ff(d_model, multiple_of=256, ffn_dim_multiplier=1.0):
     return round_up(int(width), multiple_of)
 
 
-def minimind_d_ff(d_model):
+def minimind_d_ff(d_model: int) -> int:
     """d_ff of MiniMind: int(8 d_model / 3), rounded up to a multiple of 64.
 
     >>> minimind_d_ff(512), minimind_d_ff(4096)
@@ -62,7 +64,7 @@ def minimind_d_ff(d_model):
     return gated_d_ff(d_model, multiple_of=64)
 
 
-def ffn_parameters(d_model, d_ff, gated=False, bias=False):
+def ffn_parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
     """Parameters of one FFN: 2 d_model d_ff plain, 3 d_model d_ff gated, plus the biases.
 
     >>> ffn_parameters(8, 32, bias=True), ffn_parameters(8, 21, gated=True)
@@ -73,7 +75,7 @@ def ffn_parameters(d_model, d_ff, gated=False, bias=False):
     return (lifts + 1) * d_model * d_ff + (lifts * d_ff + d_model if bias else 0)
 
 
-def attention_parameters(d_model, n_heads=1, n_kv_heads=None, bias=False):
+def attention_parameters(d_model: int, n_heads: int = 1, n_kv_heads: int | None = None, bias: bool = False) -> int:
     """Parameters of W_q, W_k, W_v, W_o: 4 d_model^2, less where heads share keys and values.
 
     n_kv_heads None means n_heads (multi-head attention); fewer is grouped-query attention
@@ -97,7 +99,7 @@ def attention_parameters(d_model, n_heads=1, n_kv_heads=None, bias=False):
     return 2 * d_model * (d_model + d_kv) + (2 * (d_model + d_kv) if bias else 0)
 
 
-def ffn_flops(n_tokens, d_model, d_ff, gated=False):
+def ffn_flops(n_tokens: int, d_model: int, d_ff: int, gated: bool = False) -> int:
     """Floating-point operations of one FFN's matrix products, 2 per multiply-add.
 
     >>> ffn_flops(1, 8, 32)
@@ -106,7 +108,7 @@ def ffn_flops(n_tokens, d_model, d_ff, gated=False):
     return 2 * positive_int("n_tokens", n_tokens) * ffn_parameters(d_model, d_ff, gated)
 
 
-def attention_flops(n_tokens, d_model, causal=False):
+def attention_flops(n_tokens: int, d_model: int, causal: bool = False) -> int:
     """FLOPs of one attention: projections 8 T d^2, scores and mixing 4 T^2 d (half of it if causal).
 
     >>> attention_flops(16, 8) == ffn_flops(16, 8, 32)  # equal at T = 2 d_model when d_ff = 4 d_model

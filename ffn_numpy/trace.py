@@ -1,8 +1,12 @@
 """Trace: every stage's array, its formula and its shape. Printing it is the course's shape table."""
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
 
 
-class Trace(Mapping):
+class Trace(Mapping[str, np.ndarray]):
     """What one forward pass produced, stage by stage, in order.
 
     A mapping from stage name to array, so `trace["lift"]`, `list(trace)` and `trace.items()` work.
@@ -38,34 +42,36 @@ class Trace(Mapping):
       y  (2, 3) -> (2, 3)  2 x
     """
 
-    def __init__(self, title, stages, maker=None):
+    def __init__(self, title: str, stages: Iterable[tuple[str, str, np.ndarray, str]], maker: object = None) -> None:
         self.title, self.maker = title, maker
         self.stages = list(stages)
         self._arrays = {name: array for name, _, array, _ in self.stages}
 
     @property
-    def output(self):
+    def output(self) -> np.ndarray:
+        """The last stage's array."""
         return self.stages[-1][2]
 
     @property
-    def shapes(self):
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Stage name -> shape, in order."""
         return {name: array.shape for name, array in self._arrays.items()}
 
-    def __getitem__(self, stage):
+    def __getitem__(self, stage: str) -> np.ndarray:
         try:
             return self._arrays[stage]
         except (KeyError, TypeError):
             raise KeyError(f"no stage {stage!r}; the stages are {', '.join(self)}") from None
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._arrays)
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # a Mapping's would compare arrays, which have no truth value
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [(name, str(self[source].shape) if source else str(array.shape),
                  f"-> {array.shape}" if source else "", formula)
                 for name, source, array, formula in self.stages]

@@ -1,5 +1,8 @@
 """Training in float64: two losses, Adam, the loop, two small models and the tasks of lessons 08 and 09."""
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -7,9 +10,18 @@ from ._validate import float_array, number, positive_int, random_generator, shor
 from .block import TransformerBlock
 from .ffn import make_ffn, random_matrix
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Literal
+
+    from numpy.typing import ArrayLike
+
+    from ._types import Loss, Trainable
+    from .ffn import FeedForward, GatedFeedForward
+
 # ---------------------------------------------------------------- losses: the value, and its gradient
 
-def cross_entropy(logits, targets):
+def cross_entropy(logits: ArrayLike, targets: ArrayLike) -> tuple[float, np.ndarray]:
     """Mean of -log softmax(logits)[target], in nats, and its gradient.
 
     Parameters
@@ -51,7 +63,7 @@ def cross_entropy(logits, targets):
     return loss, gradient / len(targets)
 
 
-def mean_squared_error(y, targets):
+def mean_squared_error(y: ArrayLike, targets: ArrayLike) -> tuple[float, np.ndarray]:
     """Mean of (y - target)^2 over all numbers, and its gradient; y and targets have one shape.
 
     >>> mean_squared_error([[1.0], [3.0]], [[1.0], [1.0]])[0]
@@ -81,7 +93,8 @@ class Adam:
     Source: Kingma and Ba 2015 (arXiv:1412.6980), algorithm 1.
     """
 
-    def __init__(self, parameters, betas=(0.9, 0.99), eps=1e-8):
+    def __init__(self, parameters: dict[str, np.ndarray], betas: tuple[float, float] = (0.9, 0.99),
+                 eps: float = 1e-8) -> None:
         try:
             b1, b2 = (number("betas", b, "two numbers in [0, 1)") for b in betas)
         except (TypeError, ValueError):
@@ -92,7 +105,7 @@ class Adam:
         self.mean = {name: np.zeros_like(p) for name, p in parameters.items()}
         self.square = {name: np.zeros_like(p) for name, p in parameters.items()}
 
-    def step(self, gradients, lr):
+    def step(self, gradients: dict[str, np.ndarray], lr: float) -> None:
         """One update of every parameter; gradients: dict with (at least) the parameters' names."""
         missing = [name for name in self.parameters if name not in gradients]
         if missing:
@@ -106,7 +119,7 @@ class Adam:
             p -= lr * (m / (1 - b1**self.t)) / (np.sqrt(v / (1 - b2**self.t)) + self.eps)
 
 
-def learning_rate(step, n_steps, peak, warmup=0, floor=0.0):
+def learning_rate(step: int, n_steps: int, peak: float, warmup: int = 0, floor: float = 0.0) -> float:
     """Linear warm-up to `peak` over `warmup` steps, then a cosine down to floor * peak.
 
     >>> [round(learning_rate(s, 100, 1.0, warmup=10, floor=0.1), 2) for s in (0, 9, 10, 55, 99)]
@@ -118,7 +131,8 @@ def learning_rate(step, n_steps, peak, warmup=0, floor=0.0):
     return peak * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * done)))
 
 
-def train(model, batch, n_steps, peak, warmup=0, floor=0.05, betas=(0.9, 0.99)):
+def train(model: Trainable, batch: Callable[[int], tuple[np.ndarray, np.ndarray]], n_steps: int, peak: float,
+          warmup: int = 0, floor: float = 0.05, betas: tuple[float, float] = (0.9, 0.99)) -> np.ndarray:
     """Train `model` in place with Adam; return the loss before every step, (n_steps,).
 
     Parameters
@@ -137,7 +151,7 @@ def train(model, batch, n_steps, peak, warmup=0, floor=0.05, betas=(0.9, 0.99)):
     return losses
 
 
-def accuracy(model, inputs, targets):
+def accuracy(model: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, targets: np.ndarray) -> float:
     """Share of inputs whose largest logit is the target's."""
     return float((model(inputs).argmax(axis=-1) == targets).mean())
 
@@ -154,11 +168,13 @@ class TokenModel:
     U : array_like (d_model, n_classes)
     """
 
-    def __init__(self, E, blocks, U):
+    def __init__(self, E: ArrayLike, blocks: Iterable[TransformerBlock], U: ArrayLike) -> None:
         self.E, self.blocks, self.U = float_array("E", E), list(blocks), float_array("U", U)
 
     @classmethod
-    def random(cls, vocabulary, n_classes, ffn, d_model=24, d_ff=96, n_heads=1, n_layers=1, norm=None, seed=0):
+    def random(cls, vocabulary: int, n_classes: int, ffn: str | None, d_model: int = 24, d_ff: int = 96,
+               n_heads: int = 1, n_layers: int = 1, norm: Literal["rms", "layer"] | None = None,
+               seed: int | np.random.Generator = 0) -> TokenModel:
         """The settings of lesson 08: embeddings N(0, 0.5^2), W_q and W_k scaled by 0.1, no biases.
 
         ffn is a kind in `KINDS`, or None for attention alone.
@@ -170,10 +186,10 @@ class TokenModel:
             W = rng.standard_normal((4, d_model, d_model)) / np.sqrt(d_model)
             W[:2] *= 0.1
             layer = None if ffn is None else make_ffn(ffn, d_model, d_ff, rng)
-            blocks.append(TransformerBlock(*W, layer, n_heads, norm=norm))
+            blocks.append(TransformerBlock(W[0], W[1], W[2], W[3], layer, n_heads, norm=norm))
         return cls(E, blocks, random_matrix(rng, d_model, n_classes))
 
-    def parameters(self):
+    def parameters(self) -> dict[str, np.ndarray]:
         """All parameters, name -> array: "E", "U", "0.W_q", ..."""
         inner = {f"{i}.{name}": p for i, block in enumerate(self.blocks) for name, p in block.parameters().items()}
         return {"E": self.E, "U": self.U} | inner
@@ -185,15 +201,15 @@ class TokenModel:
             caches.append(cache)
         return stream[:, -1], caches                                      # (n, d_model)
 
-    def __call__(self, tokens):
+    def __call__(self, tokens: np.ndarray) -> np.ndarray:
         """Logits (n, n_classes)."""
         return self._forward(tokens)[0] @ self.U
 
-    def attention_weights(self, tokens):
+    def attention_weights(self, tokens: np.ndarray) -> np.ndarray:
         """Attention of the last token in the last block, (n, n_heads, T)."""
         return self._forward(tokens)[1][-1].attention.inner.probabilities[..., -1, :]
 
-    def loss(self, tokens, targets):
+    def loss(self, tokens: np.ndarray, targets: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
         """Cross-entropy and the gradients of every parameter."""
         last, caches = self._forward(tokens)
         value, dlogits = cross_entropy(last @ self.U, targets)
@@ -219,25 +235,26 @@ class FFNModel:
     loss : cross_entropy or mean_squared_error
     """
 
-    def __init__(self, ffn, U, loss=cross_entropy):
+    def __init__(self, ffn: FeedForward | GatedFeedForward, U: ArrayLike, loss: Loss = cross_entropy) -> None:
         self.ffn, self.U, self._loss = ffn, float_array("U", U), loss
 
     @classmethod
-    def random(cls, kind, d_model, d_ff, n_outputs, seed=0, bias=False, loss=cross_entropy):
+    def random(cls, kind: str, d_model: int, d_ff: int, n_outputs: int, seed: int | np.random.Generator = 0,
+               bias: bool = False, loss: Loss = cross_entropy) -> FFNModel:
         """A random FFN of a kind in `KINDS` and a readout N(0, 1 / d_model)."""
         rng = random_generator("seed", seed)
         ffn = make_ffn(kind, d_model, d_ff, rng, bias)
         return cls(ffn, random_matrix(rng, d_model, n_outputs), loss)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, np.ndarray]:
         """All parameters, name -> array."""
         return {"U": self.U} | self.ffn.parameters()
 
-    def __call__(self, x):
+    def __call__(self, x: np.ndarray) -> np.ndarray:
         """Outputs (n, n_outputs)."""
         return self.ffn(x) @ self.U
 
-    def loss(self, x, targets):
+    def loss(self, x: np.ndarray, targets: np.ndarray) -> tuple[float, dict[str, np.ndarray]]:
         """The loss and the gradients of every parameter."""
         trace = self.ffn.trace(x)
         value, dout = self._loss(trace.output @ self.U, targets)
@@ -248,7 +265,8 @@ class FFNModel:
 
 # ---------------------------------------------------------------- tasks
 
-def starred_digits(n, rng, modulus=10, n_digits=6):
+def starred_digits(n: int, rng: np.random.Generator, modulus: int = 10,
+                   n_digits: int = 6) -> tuple[np.ndarray, np.ndarray]:
     """Sequences such as "3* 1 8* 0 5 5 =" with the answer (3 + 8) mod 10.
 
     Returns tokens (n, n_digits + 1) and targets (n,). Token d is the plain digit d, modulus + d the
@@ -262,7 +280,7 @@ def starred_digits(n, rng, modulus=10, n_digits=6):
     return np.hstack([tokens, np.full((n, 1), 2 * modulus)]), targets
 
 
-def random_keys(n, d_model, n_classes, rng):
+def random_keys(n: int, d_model: int, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """n random keys (n, d_model), each of mean square 1, with random classes (n,) to remember."""
     keys = rng.standard_normal((n, d_model))                              # (n, d_model)
     keys /= np.sqrt((keys * keys).mean(axis=1, keepdims=True))
