@@ -303,7 +303,7 @@ def _quick_gelu(x, out):
 
 
 class Activation(NamedTuple):
-    """An activation function and its derivative, both elementwise."""
+    """An activation function and its derivative, both elementwise: shapes, dtypes and errors as in `sigmoid`."""
 
     function: Callable[[ArrayLike], np.ndarray]
     derivative: Callable[[ArrayLike], np.ndarray]
@@ -318,7 +318,10 @@ def _activation(function, derivative_kernel):
 
 
 def gelu_tanh(x: ArrayLike) -> np.ndarray:
-    """`gelu(x, approximate="tanh")` under the name that state dicts and configs use."""
+    """`gelu(x, approximate="tanh")` under the name that state dicts and configs use.
+
+    Shapes, dtypes, errors and source as in `gelu`.
+    """
     return gelu(x, approximate="tanh")
 
 

@@ -55,6 +55,10 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     TypeError, ValueError
         If x does not hold real numbers, or has no such axis.
 
+    Notes
+    -----
+    Source: Bridle 1990, "Probabilistic Interpretation of Feedforward Classification Network Outputs".
+
     Examples
     --------
     >>> softmax([0.0, 0.0, -np.inf]).tolist()
@@ -148,7 +152,16 @@ def attention(x: ArrayLike, W_q: ArrayLike, W_k: ArrayLike, W_v: ArrayLike, W_o:
 
     Notes
     -----
+    Dtypes as in `softmax`; where x and weights differ, NumPy's promotion decides.
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.
+
+    Examples
+    --------
+    >>> x, W = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], np.eye(2)    # 3 tokens; W leaves them as they are
+    >>> print(attention(x, W, W, W, W, causal=True).round(2))     # the first token sees itself alone
+    [[1.   0.  ]
+     [0.33 0.67]
+     [0.75 0.75]]
     """
     block = TransformerBlock(W_q, W_k, W_v, W_o, n_heads=n_heads, causal=causal, norm=None)  # checks the arguments
     x = _sequence(x, block.d_model, "W_q has")
@@ -213,6 +226,19 @@ class TransformerBlock(Layer):
     Notes
     -----
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.1; Xiong et al. 2020 (arXiv:2002.04745) for pre-norm.
+
+    Examples
+    --------
+    >>> block = TransformerBlock.random(8, n_heads=2, causal=True)
+    >>> print(block.trace(np.ones((7, 8))))
+    TransformerBlock  pre-norm (rms)   d_model = 8   n_heads = 2   776 parameters
+      x                (7, 8)
+      norm1            (7, 8) -> (7, 8)  rms_norm(x)
+      attention        (7, 8) -> (7, 8)  attention(norm1)
+      after_attention  (7, 8) -> (7, 8)  x + attention
+      norm2            (7, 8) -> (7, 8)  rms_norm(after_attention)
+      ffn              (7, 8) -> (7, 8)  ffn(norm2)
+      after_ffn        (7, 8) -> (7, 8)  after_attention + ffn
     """
 
     shapes = ({name: ("d_model", "d_model") for name in ("W_q", "W_k", "W_v", "W_o")}
@@ -269,6 +295,10 @@ class TransformerBlock(Layer):
         ValueError, TypeError
             As the class does, and for a bad size, kind, seed or dtype (named).
 
+        Notes
+        -----
+        Source as in `FeedForward.random`.
+
         Examples
         --------
         >>> TransformerBlock.random(8, ffn="geglu").ffn
@@ -305,7 +335,7 @@ class TransformerBlock(Layer):
         super().__setattr__(name, value)
 
     def parameters(self) -> dict[str, np.ndarray]:
-        """All parameters, name -> array; the FFN's as "ffn.W1" and so on."""
+        """All parameters, name -> array (not copied); the FFN's as "ffn.W1" and so on."""
         ffn = {} if self.ffn is None else self.ffn.parameters()
         return super().parameters() | {f"ffn.{name}": p for name, p in ffn.items()}
 
@@ -332,7 +362,10 @@ class TransformerBlock(Layer):
         return Trace(title, [("x", "", x, ""), *stages], maker=self)
 
     def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
-        """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output."""
+        """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output.
+
+        Arguments, result and errors as in `FeedForward.backward`.
+        """
         dy, x = check_backward(self, trace, dy), trace["x"]
         gradients = self.gradients(self.forward(wide(x))[1], wide(dy))  # run again: cheaper than keeping everything
         if x.dtype.char == "e":
@@ -342,7 +375,10 @@ class TransformerBlock(Layer):
     # What training uses: a forward pass with a cache, and the way back from it. Each is two residual steps.
 
     def forward(self, x: np.ndarray, last_only: bool = False) -> tuple[np.ndarray, BlockCache]:
-        """Output and cache for `gradients`. last_only computes the last token's output alone, (..., 1, d_model)."""
+        """Output and cache for `gradients`. last_only computes the last token's output alone, (..., 1, d_model).
+
+        x : ndarray (..., T, d_model) is not checked again.
+        """
         with np.errstate(all="ignore"):
             first = self._step("1", "attention", partial(self.attend, last_only=last_only), x, "x")
             if self.ffn is None:

@@ -88,7 +88,17 @@ class _Trial(NamedTuple):
 
 
 def show_guess(guess: object) -> None:
-    """Print a prediction, or that there is none: the first line of the result's cell in every lesson."""
+    """Print a prediction, or that there is none: the first line of the result's cell in every lesson.
+
+    Any object is a guess, and none is an error.
+
+    Examples
+    --------
+    >>> show_guess((7, 32))
+    your guess: (7, 32)
+    >>> show_guess(None)
+    your guess: no guess
+    """
     print("your guess:", "no guess" if guess is None else guess)
 
 

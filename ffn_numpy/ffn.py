@@ -153,8 +153,33 @@ class FeedForward(_FFN):
                seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> FeedForward:
         """A random FFN: weights N(0, 1 / fan_in), biases zero (None with `bias=False`).
 
-        d_ff None takes 4 d_model, the habit since Vaswani et al. 2017; seed is anything that
-        `np.random.default_rng` takes; dtype is float16, float32 or float64.
+        Parameters
+        ----------
+        d_model : int
+        d_ff : int or None
+            None takes 4 d_model, the habit since Vaswani et al. 2017.
+        activation : str
+            A name in `ACTIVATIONS`.
+        bias : bool
+        seed : int or numpy.random.Generator
+            Anything that `np.random.default_rng` takes.
+        dtype : float16, float32 or float64
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a size that is no positive integer, an unknown activation, a bad seed or dtype (named).
+
+        Notes
+        -----
+        1 / fan_in keeps the size of the numbers from layer to layer. Source: LeCun et al. 1998, "Efficient
+        BackProp", section 4.6.
+
+        Examples
+        --------
+        >>> ffn = FeedForward.random(8, bias=False, dtype=np.float32)
+        >>> ffn.W1.shape, ffn.W1.dtype.name, ffn.b1
+        ((8, 32), 'float32', None)
         """
         d_model = positive_int("d_model", d_model)
         d_ff = 4 * d_model if d_ff is None else positive_int("d_ff", d_ff)
@@ -193,8 +218,35 @@ class FeedForward(_FFN):
     def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
         """Gradients of a loss, from the trace of a forward pass and the gradient dy at its output.
 
-        Returns a dict: "x" and the name of every parameter -> gradient, in the shape of what it
-        belongs to. Raises a ValueError or TypeError if trace or dy is not of this FFN's output.
+        Parameters
+        ----------
+        trace : Trace
+            What this FFN's `trace(x)` returned.
+        dy : array_like (..., d_model)
+            The gradient of the loss at the output: one number for each number of it.
+
+        Returns
+        -------
+        dict
+            "x" and the name of every parameter -> gradient, in the shape of what it belongs to. Those of the
+            parameters are sums over all tokens.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If trace is no Trace or another layer's, or dy does not have the output's shape.
+
+        Notes
+        -----
+        The chain rule, stage by stage from the output back. Source: Rumelhart, Hinton and Williams 1986,
+        Nature 323.
+
+        Examples
+        --------
+        >>> ffn = FeedForward([[2.0]], None, [[3.0]], None)    # y = 3 relu(2 x)
+        >>> gradients = ffn.backward(ffn.trace([[1.0]]), [[1.0]])
+        >>> {name: float(gradient.item()) for name, gradient in gradients.items()}
+        {'x': 6.0, 'W1': 3.0, 'W2': 2.0}
         """
         dy = check_backward(self, trace, dy)                              # (..., d_model)
         with np.errstate(all="ignore"):
@@ -268,8 +320,13 @@ class GatedFeedForward(_FFN):
                seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> GatedFeedForward:
         """A random gated FFN: weights N(0, 1 / fan_in), biases None (zero with `bias=True`).
 
-        d_ff None takes `gated_d_ff(d_model)`, about as many parameters as a plain FFN with
-        4 d_model; seed and dtype as in `FeedForward.random`.
+        d_ff None takes `gated_d_ff(d_model)`: about as many parameters as a plain FFN with 4 d_model. All other
+        arguments, errors and the source as in `FeedForward.random`.
+
+        Examples
+        --------
+        >>> GatedFeedForward.random(768).d_ff
+        2048
         """
         d_model = positive_int("d_model", d_model)
         d_ff = gated_d_ff(d_model) if d_ff is None else positive_int("d_ff", d_ff)
@@ -322,7 +379,7 @@ class GatedFeedForward(_FFN):
         ], maker=self)
 
     def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
-        """Gradients of a loss, as `FeedForward.backward` gives them."""
+        """Gradients of a loss: arguments, result, errors and source as in `FeedForward.backward`."""
         dy = check_backward(self, trace, dy)                     # (..., d_model)
         with np.errstate(all="ignore"):
             dp = dy @ self.W_down.T                              # (..., d_ff)
@@ -366,11 +423,12 @@ def make_ffn(kind: str, d_model: int, d_ff: int | None = None, seed: int | np.ra
     Raises
     ------
     ValueError, TypeError
-        For an unknown kind (the known ones are listed) or a bad size, seed or dtype.
+        For an unknown kind (the known ones are listed) or a bad size, seed or dtype (named).
 
     Notes
     -----
-    Source of the gated kinds and of the 2/3: Shazeer 2020 (arXiv:2002.05202), equations 5 and 6, section 2.
+    Weights as in `FeedForward.random`. Source of the gated kinds and of the 2/3: Shazeer 2020 (arXiv:2002.05202),
+    equations 5 and 6, section 2.
 
     Examples
     --------
@@ -393,7 +451,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator) -> np.ndarray:
     ----------
     x : array_like, any shape
     rate : float
-        0 <= rate < 1; 0 returns x itself.
+        A probability, 0 <= rate < 1; 0 returns x itself.
     rng : numpy.random.Generator
 
     Returns
@@ -403,7 +461,7 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator) -> np.ndarray:
     Raises
     ------
     ValueError, TypeError
-        If rate is not a number in [0, 1), or rng is not a Generator.
+        If x does not hold real numbers, rate is not a number in [0, 1), or rng is not a Generator.
 
     Notes
     -----

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Route(NamedTuple):
-    """Where tokens go: probabilities (..., n_experts), choices and weights (..., top_k)."""
+    """Where tokens go: probabilities (..., n_experts), choices (int) and weights (..., top_k), largest first."""
 
     probabilities: np.ndarray
     choices: np.ndarray
@@ -152,7 +152,8 @@ class MixtureOfExperts(Layer):
         """Gradients for the input ("x") and every parameter, router included.
 
         The choice of experts is held fixed. `dprobabilities` (..., n_experts) adds the gradient of a loss
-        on the probabilities, such as the balancing loss.
+        on the probabilities, such as the balancing loss. Other arguments, result and errors as in
+        `FeedForward.backward`.
         """
         dy = check_backward(self, trace, dy)
         if dprobabilities is not None:

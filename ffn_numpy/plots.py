@@ -32,7 +32,17 @@ LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
 def use_course_style() -> None:
-    """Set matplotlib's defaults to the course's style: readable on a projector, no ink without meaning."""
+    """Set matplotlib's defaults to the course's style: readable on a projector, no ink without meaning.
+
+    For the whole session, in inches, points and dots per inch.
+
+    Examples
+    --------
+    >>> with plt.rc_context():    # only here; a notebook calls the function alone
+    ...     use_course_style()
+    ...     print(plt.rcParams["figure.figsize"], plt.rcParams["image.cmap"])
+    [8.0, 3.4] PuOr
+    """
     plt.rcParams.update({
         "figure.figsize": (8, 3.4), "figure.dpi": 100, "figure.constrained_layout.use": True,
         "font.size": 11, "axes.titlesize": 12, "axes.titlelocation": "left",
@@ -82,6 +92,8 @@ def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None 
     shapes : Trace or dict
         Stage name -> shape, in order. Leading batch dimensions are written, not drawn. The stages of a
         gated FFN are drawn as two branches, any others as a chain.
+    ax : Axes or None
+        None makes a new figure, here and in every function below.
     mark : int or None
         A token (row) to outline in every array.
     highlight : str or None
@@ -95,6 +107,15 @@ def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None 
     ------
     TypeError, ValueError
         If shapes is no Trace or dict of shapes, mark not a row of every array, or highlight no stage.
+
+    Examples
+    --------
+    >>> ax = shape_ledger({"x": (7, 8), "lift": (7, 32), "project_down": (7, 8)}, highlight="lift")
+    >>> [(array.get_height(), array.get_width()) for array in ax.patches]    # tokens, numbers
+    [(7, 8), (7, 32), (7, 8)]
+    >>> [text.get_text() for text in ax.texts if "@" in text.get_text()]     # what the arrows say
+    ['@ W1 + b1', '@ W2 + b2']
+    >>> plt.close(ax.figure)
     """
     if not isinstance(shapes, (Trace, dict)):
         raise TypeError(f"shapes must be a Trace or a dict of stage name -> shape, got {short(shapes)}")
@@ -164,8 +185,32 @@ def activation_curves(names: str | list[str] | tuple[str, ...], ax: Axes | None 
                       limits: tuple[float, float] = (-4, 4)) -> Axes:
     """Draw activation functions (or their derivatives) by name, each line with its own dash pattern.
 
-    names: one name of `ACTIVATIONS`, or several; limits: the range of the input. Raises a ValueError
-    for anything else.
+    Parameters
+    ----------
+    names : str, list or tuple of str
+        Names in `ACTIVATIONS`.
+    derivative : bool
+        Draw the slopes instead.
+    limits : (low, high)
+        The range of the input.
+
+    Returns
+    -------
+    Axes, with one line per name after the two axes through 0
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the known ones are listed) or there is none, or limits are not finite, low < high.
+
+    Examples
+    --------
+    >>> ax = activation_curves(["relu", "gelu"], limits=(-3, 3))
+    >>> for line in ax.get_lines()[2:]:
+    ...     print(f"{line.get_label()} is at least {line.get_ydata().min():.2f}")
+    relu is at least 0.00
+    gelu is at least -0.17
+    >>> plt.close(ax.figure)
     """
     names = [names] if isinstance(names, str) else names
     known = isinstance(names, (list, tuple)) and all(isinstance(n, str) and n in ACTIVATIONS for n in names)
@@ -214,6 +259,16 @@ def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: 
     TypeError, ValueError
         If arrays is no dict or empty, an array has no values or holds NaN or inf, or bins or limits make
         no sense.
+
+    Examples
+    --------
+    >>> h = np.array([[-1.0, 2.0], [-0.5, 3.0]])
+    >>> ax = distribution({"lift": h, "activate": np.maximum(h, 0)}, bins=10)
+    >>> for bar in ax.child_axes[0].patches:
+    ...     print(f"{bar.get_height():.0%} are exactly 0")
+    0% are exactly 0
+    50% are exactly 0
+    >>> plt.close(ax.figure)
     """
     if not isinstance(arrays, dict) or not arrays:
         raise TypeError(f"arrays must be a dict of label -> array, not empty; got {short(arrays)}")
@@ -274,8 +329,20 @@ def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes
 
     Raises
     ------
-    ValueError
-        If the three are not matrices of the same shape.
+    ValueError, TypeError
+        If the three are not matrices of the same shape that hold finite numbers, or mark is not a row.
+
+    Notes
+    -----
+    Source of the product: Shazeer 2020 (arXiv:2002.05202), equation 5.
+
+    Examples
+    --------
+    >>> gate, value = np.array([[0.0, 1.0], [0.5, 2.0]]), np.array([[3.0, -4.0], [2.0, 1.0]])
+    >>> ax = gate_heatmap(gate, value, gate * value)
+    >>> ax.images[0].get_array().shape, sum(text.get_text() == "\N{MINUS SIGN}" for text in ax.texts)
+    ((2, 10), 2)
+    >>> plt.close(ax.figure)
     """
     parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
     if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):

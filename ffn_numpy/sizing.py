@@ -10,6 +10,11 @@ from ._validate import positive_int, short
 def round_up(n: int, multiple_of: int) -> int:
     """The smallest multiple of `multiple_of` that is at least n. Both are positive integers.
 
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
+
     >>> round_up(10922, 256)
     11008
     """
@@ -21,6 +26,11 @@ def gated_d_ff(d_model: int, multiple_of: int = 1) -> int:
     """d_ff that gives a gated FFN the parameters of a plain one with 4 d_model: int(8 d_model / 3), rounded up.
 
     Source: Shazeer 2020 (arXiv:2002.05202), section 2: three matrices instead of two, so 2/3 of the width.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
 
     >>> gated_d_ff(8), gated_d_ff(768)
     (21, 2048)
@@ -58,6 +68,14 @@ def llama_d_ff(d_model: int, multiple_of: int = 256, ffn_dim_multiplier: float =
 def minimind_d_ff(d_model: int) -> int:
     """d_ff of MiniMind: int(8 d_model / 3), rounded up to a multiple of 64.
 
+    Source: github.com/jingyaogong/minimind, model/model_minimind.py, class FeedForward, up to March 2026. From
+    minimind-3 on (commit 101d7df), the width is pi d_model, rounded up to a multiple of 64.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
+
     >>> minimind_d_ff(512), minimind_d_ff(4096)
     (1408, 10944)
     """
@@ -66,6 +84,14 @@ def minimind_d_ff(d_model: int) -> int:
 
 def ffn_parameters(d_model: int, d_ff: int, gated: bool = False, bias: bool = False) -> int:
     """Parameters of one FFN: 2 d_model d_ff plain, 3 d_model d_ff gated, plus the biases.
+
+    Source: the matrices of Vaswani et al. 2017 (arXiv:1706.03762), equation 2, and Shazeer 2020 (arXiv:2002.05202),
+    equation 6, counted.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
 
     >>> ffn_parameters(8, 32, bias=True), ffn_parameters(8, 21, gated=True)
     (552, 504)
@@ -102,6 +128,14 @@ def attention_parameters(d_model: int, n_heads: int = 1, n_kv_heads: int | None 
 def ffn_flops(n_tokens: int, d_model: int, d_ff: int, gated: bool = False) -> int:
     """Floating-point operations of one FFN's matrix products, 2 per multiply-add.
 
+    Biases, activation and gate are left out: per token they grow with d_ff, the products with d_model d_ff.
+    Source of this way of counting: Narayanan et al. 2021 (arXiv:2104.04473), appendix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
+
     >>> ffn_flops(1, 8, 32)
     1024
     """
@@ -110,6 +144,14 @@ def ffn_flops(n_tokens: int, d_model: int, d_ff: int, gated: bool = False) -> in
 
 def attention_flops(n_tokens: int, d_model: int, causal: bool = False) -> int:
     """FLOPs of one attention: projections 8 T d^2, scores and mixing 4 T^2 d (half of it if causal).
+
+    The number of heads makes no difference; softmax is left out. Source of this way of counting: Narayanan et
+    al. 2021 (arXiv:2104.04473), appendix.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a size is not a positive integer.
 
     >>> attention_flops(16, 8) == ffn_flops(16, 8, 32)  # equal at T = 2 d_model when d_ff = 4 d_model
     True

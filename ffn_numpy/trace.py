@@ -19,7 +19,7 @@ class Trace(Mapping[str, np.ndarray]):
     stages : list of (name, source, array, formula)
         `source` is the name of the stage that the array was made from, "" for the input.
     maker : object
-        What made the trace: `backward` refuses the trace of another FFN.
+        What made the trace: `backward` refuses the trace of another layer.
 
     Attributes
     ----------
@@ -33,13 +33,22 @@ class Trace(Mapping[str, np.ndarray]):
     KeyError
         For an unknown stage; the message lists the stages.
 
+    Notes
+    -----
+    Arrays are kept as they are, not copied, in whatever shape and dtype they came.
+
     Examples
     --------
-    >>> import numpy as np
-    >>> print(Trace("double", [("x", "", np.ones((2, 3)), ""), ("y", "x", 2 * np.ones((2, 3)), "2 x")]))
+    >>> trace = Trace("double", [("x", "", np.ones((2, 3)), ""), ("y", "x", 2 * np.ones((2, 3)), "2 x")])
+    >>> print(trace)
     double
       x  (2, 3)
       y  (2, 3) -> (2, 3)  2 x
+    >>> trace["y"].tolist() == trace.output.tolist(), trace.shapes
+    (True, {'x': (2, 3), 'y': (2, 3)})
+    >>> trace["z"]
+    Traceback (most recent call last):
+    KeyError: "no stage 'z'; the stages are x, y"
     """
 
     def __init__(self, title: str, stages: Iterable[tuple[str, str, np.ndarray, str]], maker: object = None) -> None:

@@ -81,12 +81,20 @@ class Exercise:
 
 
 def numbers() -> list[str]:
-    """All exercise numbers in the order of the course: ["1.1", "1.2", ...]."""
+    """All exercise numbers in the order of the course: ["1.1", "1.2", ...].
+
+    >>> numbers()[:3]
+    ['1.1', '1.2', '1.3']
+    """
     return [name for lesson in range(1, N_LESSONS + 1) for name in _lesson(lesson)]
 
 
 def find(number: str) -> Exercise:
-    """The `Exercise` with this number, or a ValueError that lists the numbers there are."""
+    """The `Exercise` with this number, or a ValueError that lists the numbers there are.
+
+    >>> find("2.1").call
+    'my_relu(h)'
+    """
     lesson, _, _ = str(number).partition(".")
     if isinstance(number, str) and lesson.isdecimal() and 1 <= int(lesson) <= N_LESSONS:
         known = _lesson(int(lesson))
