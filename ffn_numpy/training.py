@@ -117,7 +117,7 @@ class Adam:
     Raises
     ------
     ValueError, TypeError
-        If betas are not two numbers in [0, 1); at a step, if a parameter has no gradient.
+        If betas are not two numbers in [0, 1); at a step, if a parameter has no gradient that fits.
 
     Notes
     -----
@@ -220,7 +220,7 @@ def train(model: Trainable, batch: Callable[[int], tuple[np.ndarray, np.ndarray]
     ------
     ValueError, TypeError
         If n_steps is not a positive integer, betas are not two numbers in [0, 1), a parameter has no gradient,
-        or the model's loss refuses what batch gives.
+        model or batch is not what it has to be, or the model's loss refuses what batch gives.
 
     Notes
     -----
@@ -280,7 +280,7 @@ class TokenModel:
     Raises
     ------
     TypeError, ValueError
-        If E or U does not hold real numbers, or is ragged.
+        If E, U or a block is not what it has to be.
 
     Notes
     -----
@@ -378,7 +378,7 @@ class FFNModel:
     Raises
     ------
     TypeError, ValueError
-        If U does not hold real numbers, or is ragged; at a call, as the FFN does.
+        If ffn or U is not what it has to be; at a call, as the FFN does.
 
     Notes
     -----
@@ -456,8 +456,8 @@ def starred_digits(n: int, rng: np.random.Generator, modulus: int = 10,
 
     Raises
     ------
-    ValueError
-        NumPy's own, for a negative size or a modulus below 1.
+    ValueError, TypeError
+        For a size that makes no sense, or an rng that is no Generator.
 
     Notes
     -----
@@ -493,8 +493,8 @@ def random_keys(n: int, d_model: int, n_classes: int, rng: np.random.Generator) 
 
     Raises
     ------
-    ValueError
-        NumPy's own, for a negative size or n_classes below 1.
+    ValueError, TypeError
+        For a size that makes no sense, or an rng that is no Generator.
 
     Notes
     -----
