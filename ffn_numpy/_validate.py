@@ -1,12 +1,15 @@
 """Checks shared by every module: an error names the argument, what was expected and what came."""
+from __future__ import annotations
+
 import operator
+from typing import Any
 
 import numpy as np
 
 FLOATS = "efd"  # dtype characters of float16, float32, float64
 
 
-def short(value):
+def short(value: Any) -> str:
     """repr(value) on one line, cut to fit into an error message."""
     try:
         text = " ".join(repr(value).split())
@@ -15,7 +18,7 @@ def short(value):
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def float_array(name, value):
+def float_array(name: str, value: Any) -> np.ndarray:
     """Return `value` as a float16, float32 or float64 array; integers and booleans become float64.
 
     Raises
@@ -45,18 +48,18 @@ def float_array(name, value):
     raise TypeError(f"{name} must hold real numbers (float16, float32, float64 or integers), got {came}")
 
 
-def wide(array):
+def wide(array: np.ndarray) -> np.ndarray:
     """float16 as float32, anything else as it is: float16 has too few digits and too small a range to compute in."""
     return array.astype(np.float32) if array.dtype.char == "e" else array
 
 
-def narrow(array, *inputs):
+def narrow(array: np.ndarray, *inputs: np.ndarray) -> np.ndarray:
     """`array`, computed from `wide` inputs, in the dtype that the inputs themselves would have given."""
     with np.errstate(all="ignore"):  # what float16 cannot hold becomes inf or 0
         return array.astype(np.result_type(*inputs), copy=False)
 
 
-def vectors(name, value, size, size_name, owner="this FFN was built for"):
+def vectors(name: str, value: Any, size: int, size_name: str, owner: str = "this FFN was built for") -> np.ndarray:
     """Return `value` as a float array (..., size), or raise a ValueError that says what came instead.
 
     owner: who wants that size, for the message.
@@ -78,7 +81,7 @@ def one_of(name, value, options):
     raise ValueError(f"{name} must be {', '.join(first)} or {last}, got {short(value)}")
 
 
-def positive_int(name, value):
+def positive_int(name: str, value: Any) -> int:
     """Return `value` as a Python int of at least 1; floats, booleans and text are a TypeError."""
     try:
         if isinstance(value, (bool, np.bool_)):
@@ -98,7 +101,7 @@ def number(name, value, expected):
     return value
 
 
-def float_dtype(name, value):
+def float_dtype(name: str, value: Any) -> np.dtype:
     """Return `value` as a NumPy dtype, one of float16, float32 and float64."""
     try:
         dtype = None if value is None else np.dtype(value)
@@ -109,7 +112,7 @@ def float_dtype(name, value):
     return dtype.newbyteorder("=")
 
 
-def random_generator(name, value):
+def random_generator(name: str, value: Any) -> np.random.Generator:
     """Return `np.random.default_rng(value)`; a value that it does not take is an error that names it."""
     try:
         return np.random.default_rng(value)

@@ -5,14 +5,21 @@ Every function takes anything that `np.asarray` takes, keeps float16, float32 an
 never warns. The formulas are the ones of the papers; the comments say where floating point
 needs care.
 """
+from __future__ import annotations
+
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ._validate import float_array, one_of
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from numpy.typing import ArrayLike
 
 BLOCK_BYTES = 2**17  # worked on at a time, so that temporaries stay in the processor's cache
 
@@ -187,7 +194,7 @@ def _gelu_tanh_derivative(x, out):
 
 # ---------------------------------------------------------------- the public functions
 
-def sigmoid(x):
+def sigmoid(x: ArrayLike) -> np.ndarray:
     """Logistic sigmoid, 1 / (1 + exp(-x)), between 0 and 1.
 
     Parameters
@@ -212,7 +219,7 @@ def sigmoid(x):
     return _elementwise(_sigmoid, x)
 
 
-def relu(x):
+def relu(x: ArrayLike) -> np.ndarray:
     """Rectified linear unit, max(0, x).
 
     Shapes, dtypes and errors as in `sigmoid`. Source: Nair and Hinton 2010; the activation of
@@ -226,7 +233,7 @@ def relu(x):
     return _elementwise(_relu, x)
 
 
-def relu2(x):
+def relu2(x: ArrayLike) -> np.ndarray:
     """Squared ReLU, max(0, x)^2; its derivative, 2 max(0, x), has no jump.
 
     Shapes, dtypes and errors as in `sigmoid`. Source: So et al. 2021 (arXiv:2109.08668), "Primer"; used by
@@ -240,7 +247,7 @@ def relu2(x):
     return _elementwise(_relu2, x)
 
 
-def gelu(x, approximate="none"):
+def gelu(x: ArrayLike, approximate: Literal["none", "tanh"] = "none") -> np.ndarray:
     """Gaussian error linear unit, x Phi(x), with Phi the normal cumulative distribution function.
 
     Parameters
@@ -274,7 +281,7 @@ def gelu(x, approximate="none"):
     return _elementwise(_gelu if exact else _gelu_tanh, x)
 
 
-def silu(x):
+def silu(x: ArrayLike) -> np.ndarray:
     """Sigmoid linear unit, x sigmoid(x); the same as Swish with beta = 1.
 
     Shapes, dtypes and errors as in `sigmoid`. Source: Hendrycks and Gimpel 2016 (arXiv:1606.08415);
@@ -288,7 +295,7 @@ def silu(x):
     return _elementwise(_silu, x)
 
 
-def quick_gelu(x):
+def quick_gelu(x: ArrayLike) -> np.ndarray:
     """The sigmoid approximation of GELU, x sigmoid(1.702 x); off by up to 0.020.
 
     Shapes, dtypes and errors as in `sigmoid`. Source: Hendrycks and Gimpel 2016
@@ -302,7 +309,7 @@ def quick_gelu(x):
     return _elementwise(_quick_gelu, x)
 
 
-def identity(x):
+def identity(x: ArrayLike) -> np.ndarray:
     """No activation: a copy of x. With a gate it makes the *bilinear* layer of Shazeer 2020.
 
     Shapes, dtypes and errors as in `sigmoid`.
@@ -320,10 +327,10 @@ def _quick_gelu(x, out):
 
 
 class Activation(NamedTuple):
-    """An activation function and its derivative, both elementwise."""
+    """An activation function and its derivative, both elementwise: shapes, dtypes and errors as in `sigmoid`."""
 
-    function: Callable
-    derivative: Callable
+    function: Callable[[ArrayLike], np.ndarray]
+    derivative: Callable[[ArrayLike], np.ndarray]
 
 
 def _activation(function, derivative_kernel):
@@ -334,12 +341,15 @@ def _activation(function, derivative_kernel):
     return Activation(function, derivative)
 
 
-def gelu_tanh(x):
-    """`gelu(x, approximate="tanh")` under the name that state dicts and configs use."""
+def gelu_tanh(x: ArrayLike) -> np.ndarray:
+    """`gelu(x, approximate="tanh")` under the name that state dicts and configs use.
+
+    Shapes, dtypes, errors and source as in `gelu`.
+    """
     return gelu(x, approximate="tanh")
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Activation] = {
     "relu": _activation(relu, _relu_derivative),
     "relu2": _activation(relu2, _relu2_derivative),
     "gelu": _activation(gelu, _gelu_derivative),

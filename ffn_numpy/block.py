@@ -2,8 +2,10 @@
 
 float16 is computed in float32 and returned as float16.
 """
+from __future__ import annotations
+
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -22,10 +24,19 @@ from ._validate import (
 from .ffn import Layer, check_backward, make_ffn, random_matrix
 from .trace import Trace
 
-EPS = {"layer": 1e-5, "rms": 1e-6}  # the usual ones
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ._types import Parameter
+    from .ffn import FeedForward, GatedFeedForward
+    from .moe import MixtureOfExperts
+
+EPS: dict[str | None, float] = {"layer": 1e-5, "rms": 1e-6}  # the usual ones
 
 
-def softmax(x, axis=-1):
+def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """exp(x) / sum of exp(x) along `axis`: positive numbers that sum to 1.
 
     Parameters
@@ -43,6 +54,10 @@ def softmax(x, axis=-1):
     ------
     TypeError, ValueError
         If x does not hold real numbers, or has no such axis.
+
+    Notes
+    -----
+    Source: Bridle 1990, "Probabilistic Interpretation of Feedforward Classification Network Outputs".
 
     Examples
     --------
@@ -63,12 +78,12 @@ def _softmax(x, axis=-1):
         return e / e.sum(axis=axis, keepdims=True)
 
 
-def softmax_backward(p, dp):
+def softmax_backward(p: np.ndarray, dp: np.ndarray) -> np.ndarray:
     """Gradient at the input of p = softmax(...) over the last dimension, from the gradient dp at p."""
     return p * (dp - (dp * p).sum(axis=-1, keepdims=True))
 
 
-def layer_norm(x, gain, bias, eps=1e-5):
+def layer_norm(x: ArrayLike, gain: ArrayLike, bias: ArrayLike | None, eps: float = 1e-5) -> np.ndarray:
     """(x - mean) / sqrt(variance + eps) * gain + bias, over the last dimension.
 
     Parameters
@@ -99,7 +114,7 @@ def layer_norm(x, gain, bias, eps=1e-5):
     return _public_norm("layer", x, gain, bias, eps)
 
 
-def rms_norm(x, gain, eps=1e-6):
+def rms_norm(x: ArrayLike, gain: ArrayLike, eps: float = 1e-6) -> np.ndarray:
     """x / sqrt(mean of x^2 + eps) * gain, over the last dimension.
 
     Shapes, dtypes and errors as in `layer_norm`. Gemma stores gain - 1: its norm is rms_norm(x, 1 + w).
@@ -113,7 +128,8 @@ def rms_norm(x, gain, eps=1e-6):
     return _public_norm("rms", x, gain, None, eps)
 
 
-def attention(x, W_q, W_k, W_v, W_o, n_heads=1, causal=False):
+def attention(x: ArrayLike, W_q: ArrayLike, W_k: ArrayLike, W_v: ArrayLike, W_o: ArrayLike, n_heads: int = 1,
+              causal: bool = False) -> np.ndarray:
     """Multi-head self-attention, softmax(Q K^T / sqrt(d_head)) V W_o, without biases.
 
     Parameters
@@ -136,7 +152,16 @@ def attention(x, W_q, W_k, W_v, W_o, n_heads=1, causal=False):
 
     Notes
     -----
+    Dtypes as in `softmax`; where x and weights differ, NumPy's promotion decides.
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.2.
+
+    Examples
+    --------
+    >>> x, W = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], np.eye(2)    # 3 tokens; W leaves them as they are
+    >>> print(attention(x, W, W, W, W, causal=True).round(2))     # the first token sees itself alone
+    [[1.   0.  ]
+     [0.33 0.67]
+     [0.75 0.75]]
     """
     block = TransformerBlock(W_q, W_k, W_v, W_o, n_heads=n_heads, causal=causal, norm=None)  # checks the arguments
     x = _sequence(x, block.d_model, "W_q has")
@@ -201,13 +226,44 @@ class TransformerBlock(Layer):
     Notes
     -----
     Source: Vaswani et al. 2017 (arXiv:1706.03762), section 3.1; Xiong et al. 2020 (arXiv:2002.04745) for pre-norm.
+
+    Examples
+    --------
+    >>> block = TransformerBlock.random(8, n_heads=2, causal=True)
+    >>> print(block.trace(np.ones((7, 8))))
+    TransformerBlock  pre-norm (rms)   d_model = 8   n_heads = 2   776 parameters
+      x                (7, 8)
+      norm1            (7, 8) -> (7, 8)  rms_norm(x)
+      attention        (7, 8) -> (7, 8)  attention(norm1)
+      after_attention  (7, 8) -> (7, 8)  x + attention
+      norm2            (7, 8) -> (7, 8)  rms_norm(after_attention)
+      ffn              (7, 8) -> (7, 8)  ffn(norm2)
+      after_ffn        (7, 8) -> (7, 8)  after_attention + ffn
     """
 
     shapes = ({name: ("d_model", "d_model") for name in ("W_q", "W_k", "W_v", "W_o")}
               | {name: ("d_model",) for name in ("gain1", "bias1", "gain2", "bias2")})
+    W_q: Parameter[np.ndarray]
+    W_k: Parameter[np.ndarray]
+    W_v: Parameter[np.ndarray]
+    W_o: Parameter[np.ndarray]
+    ffn: FeedForward | GatedFeedForward | MixtureOfExperts | None
+    n_heads: int
+    causal: bool
+    placement: Literal["pre", "post"]
+    norm: Literal["rms", "layer"] | None
+    gain1: Parameter[np.ndarray | None]
+    bias1: Parameter[np.ndarray | None]
+    gain2: Parameter[np.ndarray | None]
+    bias2: Parameter[np.ndarray | None]
+    eps: float | None
 
-    def __init__(self, W_q, W_k, W_v, W_o, ffn=None, n_heads=1, causal=False, placement="pre", norm="rms",
-                 gain1=None, bias1=None, gain2=None, bias2=None, eps=None):
+    def __init__(self, W_q: ArrayLike, W_k: ArrayLike, W_v: ArrayLike, W_o: ArrayLike,
+                 ffn: FeedForward | GatedFeedForward | MixtureOfExperts | None = None, n_heads: int = 1,
+                 causal: bool = False, placement: Literal["pre", "post"] = "pre",
+                 norm: Literal["rms", "layer"] | None = "rms", gain1: ArrayLike | None = None,
+                 bias1: ArrayLike | None = None, gain2: ArrayLike | None = None, bias2: ArrayLike | None = None,
+                 eps: float | None = None) -> None:
         self._set_sizes("W_q", W_q)
         self.W_q, self.W_k, self.W_v, self.W_o = W_q, W_k, W_v, W_o
         self.ffn, self.n_heads, self.causal = ffn, n_heads, bool(causal)
@@ -225,8 +281,10 @@ class TransformerBlock(Layer):
             setattr(self, name, value)
 
     @classmethod
-    def random(cls, d_model, n_heads=1, ffn="swiglu", causal=False, placement="pre", norm="rms", seed=0,
-               dtype=np.float64):
+    def random(cls, d_model: int, n_heads: int = 1,
+               ffn: str | FeedForward | GatedFeedForward | MixtureOfExperts | None = "swiglu", causal: bool = False,
+               placement: Literal["pre", "post"] = "pre", norm: Literal["rms", "layer"] | None = "rms",
+               seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> TransformerBlock:
         """A random block: weights N(0, 1 / fan_in), gains 1, biases 0.
 
         ffn is an FFN object, None, or a kind that `ffn.make_ffn` knows, such as "swiglu", "geglu" or "relu":
@@ -237,6 +295,10 @@ class TransformerBlock(Layer):
         ValueError, TypeError
             As the class does, and for a bad size, kind, seed or dtype (named).
 
+        Notes
+        -----
+        Source as in `FeedForward.random`.
+
         Examples
         --------
         >>> TransformerBlock.random(8, ffn="geglu").ffn
@@ -244,10 +306,10 @@ class TransformerBlock(Layer):
         """
         d_model, rng = positive_int("d_model", d_model), random_generator("seed", seed)
         dtype = float_dtype("dtype", dtype)
-        weights = [random_matrix(rng, d_model, d_model, dtype) for _ in range(4)]  # (d_model, d_model) each
+        W_q, W_k, W_v, W_o = (random_matrix(rng, d_model, d_model, dtype) for _ in range(4))  # (d_model, d_model)
         if isinstance(ffn, str):
             ffn = make_ffn(ffn, d_model, seed=rng, bias=None, dtype=dtype)
-        return cls(*weights, ffn, n_heads, causal, placement, norm)
+        return cls(W_q, W_k, W_v, W_o, ffn, n_heads, causal, placement, norm)
 
     def __setattr__(self, name, value):
         """Check options as `Layer` checks parameters: when they are first set and whenever they are replaced."""
@@ -272,8 +334,8 @@ class TransformerBlock(Layer):
                              f"build another block")
         super().__setattr__(name, value)
 
-    def parameters(self):
-        """All parameters, name -> array; the FFN's as "ffn.W1" and so on."""
+    def parameters(self) -> dict[str, np.ndarray]:
+        """All parameters, name -> array (not copied); the FFN's as "ffn.W1" and so on."""
         ffn = {} if self.ffn is None else self.ffn.parameters()
         return super().parameters() | {f"ffn.{name}": p for name, p in ffn.items()}
 
@@ -282,12 +344,12 @@ class TransformerBlock(Layer):
                 f"placement={self.placement!r}, norm={self.norm!r}, ffn={self.ffn!r}, "
                 f"{self.n_parameters:,} parameters)")
 
-    def __call__(self, x):
+    def __call__(self, x: ArrayLike) -> np.ndarray:
         """The whole block, (..., T, d_model) -> (..., T, d_model)."""
         x = _sequence(x, self.d_model, "this block was built for")
         return narrow(self.forward(wide(x))[0], x, *self.parameters().values())
 
-    def trace(self, x):
+    def trace(self, x: ArrayLike) -> Trace:
         """Run the block on (a copy of) x and keep what every step gave, as a `Trace`."""
         x = np.array(_sequence(x, self.d_model, "this block was built for"))
         cache = self.forward(wide(x))[1]
@@ -299,8 +361,11 @@ class TransformerBlock(Layer):
                  f"n_heads = {self.n_heads}   {self.n_parameters:,} parameters")
         return Trace(title, [("x", "", x, ""), *stages], maker=self)
 
-    def backward(self, trace, dy):
-        """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output."""
+    def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
+        """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output.
+
+        Arguments, result and errors as in `FeedForward.backward`.
+        """
         dy, x = check_backward(self, trace, dy), trace["x"]
         gradients = self.gradients(self.forward(wide(x))[1], wide(dy))  # run again: cheaper than keeping everything
         if x.dtype.char == "e":
@@ -309,8 +374,11 @@ class TransformerBlock(Layer):
 
     # What training uses: a forward pass with a cache, and the way back from it. Each is two residual steps.
 
-    def forward(self, x, last_only=False):
-        """Output and cache for `gradients`. last_only computes the last token's output alone, (..., 1, d_model)."""
+    def forward(self, x: np.ndarray, last_only: bool = False) -> tuple[np.ndarray, BlockCache]:
+        """Output and cache for `gradients`. last_only computes the last token's output alone, (..., 1, d_model).
+
+        x : ndarray (..., T, d_model) is not checked again.
+        """
         with np.errstate(all="ignore"):
             first = self._step("1", "attention", partial(self.attend, last_only=last_only), x, "x")
             if self.ffn is None:
@@ -318,9 +386,9 @@ class TransformerBlock(Layer):
             second = self._step("2", "ffn", self._feed, first.stream, first.stages[-1][0])
         return second.stream, BlockCache(first, second)
 
-    def gradients(self, cache, dy):
+    def gradients(self, cache: BlockCache, dy: np.ndarray) -> dict[str, np.ndarray]:
         """From the cache of `forward` and dy: gradients by name, "x" included."""
-        grads = {}
+        grads: dict[str, np.ndarray] = {}
         with np.errstate(all="ignore"):
             if cache.ffn is not None:
                 dy = self._step_back("2", cache.ffn, self._feed_back, dy, grads)
@@ -362,7 +430,7 @@ class TransformerBlock(Layer):
             grads[f"bias{which}"] = dbias
         return dx
 
-    def attend(self, x, last_only=False):
+    def attend(self, x: np.ndarray, last_only: bool = False) -> tuple[np.ndarray, AttentionCache]:
         """Attention alone, without norm and residual, on a sequence that is checked already; and its cache."""
         queries = x[..., -1:, :] if last_only else x  # (..., Tq, d_model)
         return _attend(queries, x, self.W_q, self.W_k, self.W_v, self.W_o, self.n_heads, self.causal)
@@ -425,7 +493,7 @@ def _norm_back(kind, unit, scale, gain, dy):
 
 # ---------------------------------------------------------------- attention, forward and back
 
-def _sequence(x, d_model, owner):
+def _sequence(x: ArrayLike, d_model: int, owner: str) -> np.ndarray:
     x = vectors("x", x, d_model, "d_model", owner)
     if x.ndim < 2:
         raise ValueError(f"x must have shape (..., T, {d_model}), got {x.shape}")

@@ -7,6 +7,8 @@ A check calls your function with random inputs of several shapes and dtypes. If 
 prints a line with a tick. If not, it compares them with the answers that known mistakes would give
 (`ffn_numpy.exercises`) and names the one that fits; else it says what is right and where the answer differs.
 """
+from __future__ import annotations
+
 import contextlib
 import inspect
 import linecache
@@ -15,6 +17,7 @@ import signal
 import threading
 import warnings
 from _thread import interrupt_main
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,12 +87,22 @@ class _Trial(NamedTuple):
                          for name, a in zip(self.names, self.inputs) if isinstance(a, (np.ndarray, int, float)))
 
 
-def show_guess(guess):
-    """Print a prediction, or that there is none: the first line of the result's cell in every lesson."""
+def show_guess(guess: object) -> None:
+    """Print a prediction, or that there is none: the first line of the result's cell in every lesson.
+
+    Any object is a guess, and none is an error.
+
+    Examples
+    --------
+    >>> show_guess((7, 32))
+    your guess: (7, 32)
+    >>> show_guess(None)
+    your guess: no guess
+    """
     print("your guess:", "no guess" if guess is None else guess)
 
 
-def check(number, answer, seed=0):
+def check(number: str, answer: Callable[..., object], seed: int = 0) -> None:
     """Check an answer to an exercise: print a tick, or say what is wrong.
 
     Parameters

@@ -2,12 +2,23 @@
 
 Row-vector convention: each token is a row, weights are stored (in, out), a layer is `x @ W + b`.
 """
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from typing import ClassVar
+
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ._types import Parameter
 
 
 class Layer:
@@ -17,7 +28,8 @@ class Layer:
     matrices begin with W; anything else may be None.
     """
 
-    shapes = {}
+    d_model: int
+    shapes: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def _set_sizes(self, name, W):
         """Read the sizes (d_model and d_ff, say) off the first weight matrix."""
@@ -37,18 +49,21 @@ class Layer:
                 raise ValueError(f"{name} must have shape {expected} to fit {fit}; got {value.shape}")
         super().__setattr__(name, value)
 
-    def parameters(self):
+    def parameters(self) -> dict[str, np.ndarray]:
         """The weights and biases that exist, name -> array (the arrays themselves, not copies)."""
         return {name: p for name in self.shapes if (p := getattr(self, name)) is not None}
 
     @property
-    def n_parameters(self):
+    def n_parameters(self) -> int:
         """How many numbers all parameters hold."""
         return sum(p.size for p in self.parameters().values())
 
 
 class _FFN(Layer):
     """What the two FFNs share: the activation, and how they describe themselves."""
+
+    d_ff: int
+    activation: str
 
     def __setattr__(self, name, value):
         if name == "activation":
@@ -70,7 +85,7 @@ class _FFN(Layer):
         """How formulas write a bias: not at all where there is none."""
         return "" if getattr(self, name) is None else f" + {name}"
 
-    def activate(self, h):
+    def activate(self, h: ArrayLike) -> np.ndarray:
         """act(h), each number alone: shape (..., d_ff) unchanged."""
         return ACTIVATIONS[self.activation].function(vectors("h", h, self.d_ff, "d_ff"))
 
@@ -122,18 +137,49 @@ class FeedForward(_FFN):
     """
 
     shapes = {"W1": ("d_model", "d_ff"), "b1": ("d_ff",), "W2": ("d_ff", "d_model"), "b2": ("d_model",)}
+    W1: Parameter[np.ndarray]
+    b1: Parameter[np.ndarray | None]
+    W2: Parameter[np.ndarray]
+    b2: Parameter[np.ndarray | None]
 
-    def __init__(self, W1, b1, W2, b2, activation="relu"):
+    def __init__(self, W1: ArrayLike, b1: ArrayLike | None, W2: ArrayLike, b2: ArrayLike | None,
+                 activation: str = "relu") -> None:
         self._set_sizes("W1", W1)
         self.W1, self.b1, self.W2, self.b2 = W1, b1, W2, b2
         self.activation = activation
 
     @classmethod
-    def random(cls, d_model, d_ff=None, activation="relu", bias=True, seed=0, dtype=np.float64):
+    def random(cls, d_model: int, d_ff: int | None = None, activation: str = "relu", bias: bool = True,
+               seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> FeedForward:
         """A random FFN: weights N(0, 1 / fan_in), biases zero (None with `bias=False`).
 
-        d_ff None takes 4 d_model, the habit since Vaswani et al. 2017; seed is anything that
-        `np.random.default_rng` takes; dtype is float16, float32 or float64.
+        Parameters
+        ----------
+        d_model : int
+        d_ff : int or None
+            None takes 4 d_model, the habit since Vaswani et al. 2017.
+        activation : str
+            A name in `ACTIVATIONS`.
+        bias : bool
+        seed : int or numpy.random.Generator
+            Anything that `np.random.default_rng` takes.
+        dtype : float16, float32 or float64
+
+        Raises
+        ------
+        ValueError, TypeError
+            For a size that is no positive integer, an unknown activation, a bad seed or dtype (named).
+
+        Notes
+        -----
+        1 / fan_in keeps the size of the numbers from layer to layer. Source: LeCun et al. 1998, "Efficient
+        BackProp", section 4.6.
+
+        Examples
+        --------
+        >>> ffn = FeedForward.random(8, bias=False, dtype=np.float32)
+        >>> ffn.W1.shape, ffn.W1.dtype.name, ffn.b1
+        ((8, 32), 'float32', None)
         """
         d_model = positive_int("d_model", d_model)
         d_ff = 4 * d_model if d_ff is None else positive_int("d_ff", d_ff)
@@ -144,19 +190,19 @@ class FeedForward(_FFN):
         b2 = np.zeros(d_model, dtype) if bias else None  # (d_model,)
         return cls(W1, b1, W2, b2, activation)
 
-    def lift(self, x):
+    def lift(self, x: ArrayLike) -> np.ndarray:
         """x W1 + b1: (..., d_model) -> (..., d_ff)."""
         return _affine(vectors("x", x, self.d_model, "d_model"), self.W1, self.b1)
 
-    def project_down(self, a):
+    def project_down(self, a: ArrayLike) -> np.ndarray:
         """a W2 + b2: (..., d_ff) -> (..., d_model)."""
         return _affine(vectors("a", a, self.d_ff, "d_ff"), self.W2, self.b2)
 
-    def __call__(self, x):
+    def __call__(self, x: ArrayLike) -> np.ndarray:
         """The whole FFN, (..., d_model) -> (..., d_model); keeps nothing."""
         return self.project_down(self.activate(self.lift(x)))
 
-    def trace(self, x):
+    def trace(self, x: ArrayLike) -> Trace:
         """Run the same stages on (a copy of) x and keep every result, as a `Trace`."""
         x = np.array(vectors("x", x, self.d_model, "d_model"))  # (..., d_model)
         h = self.lift(x)                                        # (..., d_ff)
@@ -169,11 +215,38 @@ class FeedForward(_FFN):
             ("project_down", "activate", y, "activate @ W2" + self._bias("b2")),
         ], maker=self)
 
-    def backward(self, trace, dy):
+    def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
         """Gradients of a loss, from the trace of a forward pass and the gradient dy at its output.
 
-        Returns a dict: "x" and the name of every parameter -> gradient, in the shape of what it
-        belongs to. Raises a ValueError or TypeError if trace or dy is not of this FFN's output.
+        Parameters
+        ----------
+        trace : Trace
+            What this FFN's `trace(x)` returned.
+        dy : array_like (..., d_model)
+            The gradient of the loss at the output: one number for each number of it.
+
+        Returns
+        -------
+        dict
+            "x" and the name of every parameter -> gradient, in the shape of what it belongs to. Those of the
+            parameters are sums over all tokens.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If trace is no Trace or another layer's, or dy does not have the output's shape.
+
+        Notes
+        -----
+        The chain rule, stage by stage from the output back. Source: Rumelhart, Hinton and Williams 1986,
+        Nature 323.
+
+        Examples
+        --------
+        >>> ffn = FeedForward([[2.0]], None, [[3.0]], None)    # y = 3 relu(2 x)
+        >>> gradients = ffn.backward(ffn.trace([[1.0]]), [[1.0]])
+        >>> {name: float(gradient.item()) for name, gradient in gradients.items()}
+        {'x': 6.0, 'W1': 3.0, 'W2': 2.0}
         """
         dy = check_backward(self, trace, dy)                              # (..., d_model)
         with np.errstate(all="ignore"):
@@ -228,19 +301,32 @@ class GatedFeedForward(_FFN):
 
     shapes = {"W_gate": ("d_model", "d_ff"), "W_up": ("d_model", "d_ff"), "W_down": ("d_ff", "d_model"),
               "b_gate": ("d_ff",), "b_up": ("d_ff",), "b_down": ("d_model",)}
+    W_gate: Parameter[np.ndarray]
+    W_up: Parameter[np.ndarray]
+    W_down: Parameter[np.ndarray]
+    b_gate: Parameter[np.ndarray | None]
+    b_up: Parameter[np.ndarray | None]
+    b_down: Parameter[np.ndarray | None]
 
-    def __init__(self, W_gate, W_up, W_down, b_gate=None, b_up=None, b_down=None, activation="silu"):
+    def __init__(self, W_gate: ArrayLike, W_up: ArrayLike, W_down: ArrayLike, b_gate: ArrayLike | None = None,
+                 b_up: ArrayLike | None = None, b_down: ArrayLike | None = None, activation: str = "silu") -> None:
         self._set_sizes("W_gate", W_gate)
         self.W_gate, self.W_up, self.W_down = W_gate, W_up, W_down
         self.b_gate, self.b_up, self.b_down = b_gate, b_up, b_down
         self.activation = activation
 
     @classmethod
-    def random(cls, d_model, d_ff=None, activation="silu", bias=False, seed=0, dtype=np.float64):
+    def random(cls, d_model: int, d_ff: int | None = None, activation: str = "silu", bias: bool = False,
+               seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> GatedFeedForward:
         """A random gated FFN: weights N(0, 1 / fan_in), biases None (zero with `bias=True`).
 
-        d_ff None takes `gated_d_ff(d_model)`, about as many parameters as a plain FFN with
-        4 d_model; seed and dtype as in `FeedForward.random`.
+        d_ff None takes `gated_d_ff(d_model)`: about as many parameters as a plain FFN with 4 d_model. All other
+        arguments, errors and the source as in `FeedForward.random`.
+
+        Examples
+        --------
+        >>> GatedFeedForward.random(768).d_ff
+        2048
         """
         d_model = positive_int("d_model", d_model)
         d_ff = gated_d_ff(d_model) if d_ff is None else positive_int("d_ff", d_ff)
@@ -248,18 +334,18 @@ class GatedFeedForward(_FFN):
         W_gate = random_matrix(rng, d_model, d_ff, dtype)  # (d_model, d_ff)
         W_up = random_matrix(rng, d_model, d_ff, dtype)    # (d_model, d_ff)
         W_down = random_matrix(rng, d_ff, d_model, dtype)  # (d_ff, d_model)
-        biases = [np.zeros(n, dtype) if bias else None for n in (d_ff, d_ff, d_model)]
-        return cls(W_gate, W_up, W_down, *biases, activation)
+        b_gate, b_up, b_down = (np.zeros(n, dtype) if bias else None for n in (d_ff, d_ff, d_model))
+        return cls(W_gate, W_up, W_down, b_gate, b_up, b_down, activation)
 
-    def gate(self, x):
+    def gate(self, x: ArrayLike) -> np.ndarray:
         """x W_gate + b_gate: (..., d_model) -> (..., d_ff)."""
         return _affine(vectors("x", x, self.d_model, "d_model"), self.W_gate, self.b_gate)
 
-    def lift(self, x):
+    def lift(self, x: ArrayLike) -> np.ndarray:
         """x W_up + b_up: (..., d_model) -> (..., d_ff)."""
         return _affine(vectors("x", x, self.d_model, "d_model"), self.W_up, self.b_up)
 
-    def gated(self, a, u):
+    def gated(self, a: ArrayLike, u: ArrayLike) -> np.ndarray:
         """a * u, number by number: (..., d_ff) and (..., d_ff) -> (..., d_ff)."""
         a, u = vectors("a", a, self.d_ff, "d_ff"), vectors("u", u, self.d_ff, "d_ff")
         if a.shape != u.shape:
@@ -267,15 +353,15 @@ class GatedFeedForward(_FFN):
         with np.errstate(all="ignore"):
             return a * u
 
-    def project_down(self, a):
+    def project_down(self, a: ArrayLike) -> np.ndarray:
         """a W_down + b_down: (..., d_ff) -> (..., d_model)."""
         return _affine(vectors("a", a, self.d_ff, "d_ff"), self.W_down, self.b_down)
 
-    def __call__(self, x):
+    def __call__(self, x: ArrayLike) -> np.ndarray:
         """The whole FFN, (..., d_model) -> (..., d_model); keeps nothing."""
         return self.project_down(self.gated(self.activate(self.gate(x)), self.lift(x)))
 
-    def trace(self, x):
+    def trace(self, x: ArrayLike) -> Trace:
         """Run the same stages on (a copy of) x and keep every result, as a `Trace`."""
         x = np.array(vectors("x", x, self.d_model, "d_model"))  # (..., d_model)
         g = self.gate(x)                                        # (..., d_ff)
@@ -292,8 +378,8 @@ class GatedFeedForward(_FFN):
             ("project_down", "gated", y, "gated @ W_down" + self._bias("b_down")),
         ], maker=self)
 
-    def backward(self, trace, dy):
-        """Gradients of a loss, as `FeedForward.backward` gives them."""
+    def backward(self, trace: Trace, dy: ArrayLike) -> dict[str, np.ndarray]:
+        """Gradients of a loss: arguments, result, errors and source as in `FeedForward.backward`."""
         dy = check_backward(self, trace, dy)                     # (..., d_model)
         with np.errstate(all="ignore"):
             dp = dy @ self.W_down.T                              # (..., d_ff)
@@ -312,13 +398,15 @@ class GatedFeedForward(_FFN):
 
 
 # Kinds of FFN by name: class and activation. The gated ones are called as in Shazeer 2020.
-KINDS = {"linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
-         "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"),
-         "bilinear": (GatedFeedForward, "identity"), "reglu": (GatedFeedForward, "relu"),
-         "geglu": (GatedFeedForward, "gelu"), "swiglu": (GatedFeedForward, "silu")}
+KINDS: dict[str, tuple[type[FeedForward | GatedFeedForward], str]] = {
+    "linear": (FeedForward, "identity"), "relu": (FeedForward, "relu"), "gelu": (FeedForward, "gelu"),
+    "silu": (FeedForward, "silu"), "glu": (GatedFeedForward, "sigmoid"), "bilinear": (GatedFeedForward, "identity"),
+    "reglu": (GatedFeedForward, "relu"), "geglu": (GatedFeedForward, "gelu"), "swiglu": (GatedFeedForward, "silu"),
+}
 
 
-def make_ffn(kind, d_model, d_ff=None, seed=0, bias=False, dtype=np.float64):
+def make_ffn(kind: str, d_model: int, d_ff: int | None = None, seed: int | np.random.Generator = 0,
+             bias: bool | None = False, dtype: DTypeLike = np.float64) -> FeedForward | GatedFeedForward:
     """A random FFN of a kind in `KINDS`, or a plain one with any activation in `ACTIVATIONS`.
 
     Parameters
@@ -335,11 +423,12 @@ def make_ffn(kind, d_model, d_ff=None, seed=0, bias=False, dtype=np.float64):
     Raises
     ------
     ValueError, TypeError
-        For an unknown kind (the known ones are listed) or a bad size, seed or dtype.
+        For an unknown kind (the known ones are listed) or a bad size, seed or dtype (named).
 
     Notes
     -----
-    Source of the gated kinds and of the 2/3: Shazeer 2020 (arXiv:2002.05202), equations 5 and 6, section 2.
+    Weights as in `FeedForward.random`. Source of the gated kinds and of the 2/3: Shazeer 2020 (arXiv:2002.05202),
+    equations 5 and 6, section 2.
 
     Examples
     --------
@@ -355,14 +444,14 @@ def make_ffn(kind, d_model, d_ff=None, seed=0, bias=False, dtype=np.float64):
     return cls.random(d_model, d_ff, activation, bias, seed, dtype)
 
 
-def dropout(x, rate, rng):
+def dropout(x: ArrayLike, rate: float, rng: np.random.Generator) -> np.ndarray:
     """Inverted dropout: each number is zeroed with probability `rate`, the others grow by 1 / (1 - rate).
 
     Parameters
     ----------
     x : array_like, any shape
     rate : float
-        0 <= rate < 1; 0 returns x itself.
+        A probability, 0 <= rate < 1; 0 returns x itself.
     rng : numpy.random.Generator
 
     Returns
@@ -372,7 +461,7 @@ def dropout(x, rate, rng):
     Raises
     ------
     ValueError, TypeError
-        If rate is not a number in [0, 1), or rng is not a Generator.
+        If x does not hold real numbers, rate is not a number in [0, 1), or rng is not a Generator.
 
     Notes
     -----
@@ -396,7 +485,7 @@ def dropout(x, rate, rng):
         return np.where(keep, x / (1 - rate), 0).astype(x.dtype)
 
 
-def check_backward(layer, trace, dy):
+def check_backward(layer: Layer, trace: Trace, dy: ArrayLike) -> np.ndarray:
     """dy as an array, once the trace is known to be of this layer and dy to fit its output."""
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
@@ -417,7 +506,7 @@ def _affine(x, W, b):
         return np.add(y, b, out=y if b.dtype == y.dtype else None)
 
 
-def random_matrix(rng, fan_in, fan_out, dtype=np.float64):
+def random_matrix(rng: np.random.Generator, fan_in: int, fan_out: int, dtype: DTypeLike = np.float64) -> np.ndarray:
     """N(0, 1 / fan_in) weights, (fan_in, fan_out)."""
     with np.errstate(all="ignore"):  # float16 may underflow
         return (rng.standard_normal((fan_in, fan_out)) / np.sqrt(fan_in)).astype(dtype)

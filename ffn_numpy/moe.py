@@ -1,5 +1,7 @@
 """Mixture of experts: a router sends every token to a few of many FFNs."""
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -8,9 +10,16 @@ from .block import softmax, softmax_backward
 from .ffn import FeedForward, GatedFeedForward, Layer, check_backward
 from .trace import Trace
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
+    from ._types import Parameter
+
 
 class Route(NamedTuple):
-    """Where tokens go: probabilities (..., n_experts), choices and weights (..., top_k)."""
+    """Where tokens go: probabilities (..., n_experts), choices (int) and weights (..., top_k), largest first."""
 
     probabilities: np.ndarray
     choices: np.ndarray
@@ -52,8 +61,15 @@ class MixtureOfExperts(Layer):
     """
 
     shapes = {"W_router": ("d_model", "n_experts")}
+    n_experts: int
+    W_router: Parameter[np.ndarray]
+    experts: Sequence[FeedForward | GatedFeedForward]
+    top_k: int
+    renormalize: bool
+    shared: FeedForward | GatedFeedForward | None
 
-    def __init__(self, W_router, experts, top_k=2, renormalize=True, shared=None):
+    def __init__(self, W_router: ArrayLike, experts: Sequence[FeedForward | GatedFeedForward], top_k: int = 2,
+                 renormalize: bool = True, shared: FeedForward | GatedFeedForward | None = None) -> None:
         self._set_sizes("W_router", W_router)
         self.W_router, self.experts, self.shared = W_router, experts, shared
         self.top_k, self.renormalize = top_k, bool(renormalize)
@@ -89,13 +105,13 @@ class MixtureOfExperts(Layer):
         named = {f"experts[{e}]": ffn for e, ffn in enumerate(self.experts)}
         return named | ({} if self.shared is None else {"shared": self.shared})
 
-    def parameters(self):
+    def parameters(self) -> dict[str, np.ndarray]:
         """All parameters, name -> array: "W_router", "experts[0].W1", ..., "shared.W1"."""
         return super().parameters() | {f"{name}.{p}": value for name, ffn in self._ffns().items()
                                        for p, value in ffn.parameters().items()}
 
     @property
-    def n_active_parameters(self):
+    def n_active_parameters(self) -> int:
         """How many parameters one token meets: router, top_k experts (the largest ones), shared expert."""
         sizes = sorted((ffn.n_parameters for ffn in self.experts), reverse=True)
         shared = 0 if self.shared is None else self.shared.n_parameters
@@ -105,18 +121,18 @@ class MixtureOfExperts(Layer):
         return (f"MixtureOfExperts(d_model={self.d_model}, n_experts={self.n_experts}, top_k={self.top_k}, "
                 f"{self.n_parameters:,} parameters, {self.n_active_parameters:,} active per token)")
 
-    def __call__(self, x):
+    def __call__(self, x: ArrayLike) -> np.ndarray:
         """The whole layer, (..., d_model) -> (..., d_model)."""
         return self.trace(x).output
 
-    def route(self, x):
+    def route(self, x: ArrayLike) -> Route:
         """Probabilities, chosen experts (largest first) and their weights for every token, as a `Route`."""
         x = vectors("x", x, self.d_model, "d_model", "this mixture was built for")
         route = self._route(wide(x))
         return Route(narrow(route.probabilities, x, self.W_router), route.choices,
                      narrow(route.weights, x, self.W_router))
 
-    def trace(self, x):
+    def trace(self, x: ArrayLike) -> Trace:
         """Run the layer on (a copy of) x and keep the route and the output, as a `Trace`."""
         x = np.array(vectors("x", x, self.d_model, "d_model", "this mixture was built for"))  # (..., d_model)
         route = self._route(wide(x))
@@ -132,11 +148,12 @@ class MixtureOfExperts(Layer):
             ("output", "x", y, "sum of weight * expert(x)" + " + shared(x)" * (self.shared is not None)),
         ], maker=self)
 
-    def backward(self, trace, dy, dprobabilities=None):
+    def backward(self, trace: Trace, dy: ArrayLike, dprobabilities: ArrayLike | None = None) -> dict[str, np.ndarray]:
         """Gradients for the input ("x") and every parameter, router included.
 
         The choice of experts is held fixed. `dprobabilities` (..., n_experts) adds the gradient of a loss
-        on the probabilities, such as the balancing loss.
+        on the probabilities, such as the balancing loss. Other arguments, result and errors as in
+        `FeedForward.backward`.
         """
         dy = check_backward(self, trace, dy)
         if dprobabilities is not None:
@@ -144,9 +161,9 @@ class MixtureOfExperts(Layer):
             if dprobabilities.shape != trace["probabilities"].shape:
                 raise ValueError(f"dprobabilities must have shape {trace['probabilities'].shape}, "
                                  f"got {dprobabilities.shape}")
-        x, *route = (trace[name].reshape(-1, trace[name].shape[-1])
-                     for name in ("x", "probabilities", "choices", "weights"))
-        rows, route, drows = wide(x), Route(wide(route[0]), route[1], wide(route[2])), wide(dy.reshape(x.shape))
+        x, p, choices, weights = (trace[name].reshape(-1, trace[name].shape[-1])
+                                  for name in ("x", "probabilities", "choices", "weights"))
+        rows, route, drows = wide(x), Route(wide(p), choices, wide(weights)), wide(dy.reshape(x.shape))
         with np.errstate(all="ignore"):
             dx, dweights, grads = self._mix_back(rows, route, drows)
             dx_router, dW = self._route_back(rows, route, dweights, dprobabilities)
@@ -206,7 +223,7 @@ class MixtureOfExperts(Layer):
         return dx, dweights, grads
 
 
-def load_balancing_loss(probabilities, choices):
+def load_balancing_loss(probabilities: ArrayLike, choices: ArrayLike) -> float:
     """n_experts * sum over experts of f_e P_e: 1 when balanced, n_experts when one expert takes all.
 
     Parameters

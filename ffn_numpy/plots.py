@@ -3,7 +3,10 @@
 Every function draws into `ax` (or a new one), returns the Axes and never calls `plt.show()`.
 Colours are Okabe and Ito's colour-blind-safe palette and greys; one stage has one colour everywhere.
 """
+from __future__ import annotations
+
 from itertools import cycle
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +15,12 @@ from matplotlib.patches import Rectangle
 from ._validate import float_array, positive_int, short
 from .activations import ACTIVATIONS
 from .trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
 STAGE_COLORS = {
     "x": "#4D4D4D", "lift": "#0072B2", "gate": "#CC79A7", "activate": "#E69F00",
@@ -22,8 +31,18 @@ CURVE_COLORS = ("#000000", "#56B4E9", "#8C510A", "#666666", "#B2ABD2")  # activa
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
-def use_course_style():
-    """Set matplotlib's defaults to the course's style: readable on a projector, no ink without meaning."""
+def use_course_style() -> None:
+    """Set matplotlib's defaults to the course's style: readable on a projector, no ink without meaning.
+
+    For the whole session, in inches, points and dots per inch.
+
+    Examples
+    --------
+    >>> with plt.rc_context():    # only here; a notebook calls the function alone
+    ...     use_course_style()
+    ...     print(plt.rcParams["figure.figsize"], plt.rcParams["image.cmap"])
+    [8.0, 3.4] PuOr
+    """
     plt.rcParams.update({
         "figure.figsize": (8, 3.4), "figure.dpi": 100, "figure.constrained_layout.use": True,
         "font.size": 11, "axes.titlesize": 12, "axes.titlelocation": "left",
@@ -32,7 +51,7 @@ def use_course_style():
     })
 
 
-def _axes(ax, figsize=None):
+def _axes(ax: Axes | None, figsize: tuple[float, float] | None = None) -> Axes:
     return plt.subplots(figsize=figsize)[1] if ax is None else ax
 
 
@@ -61,7 +80,8 @@ GATED_ARROWS = {("x", "gate"): "@ W_gate", ("x", "lift"): "@ W_up", ("gate", "ac
                 ("activate", "gated"): "×", ("lift", "gated"): "×", ("gated", "project_down"): "@ W_down"}
 
 
-def shape_ledger(shapes, ax=None, mark=None, highlight=None):
+def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None = None, mark: int | None = None,
+                 highlight: str | None = None) -> Axes:
     """Draw the arrays of a forward pass to scale: one row per token, one column per number.
 
     Small arrays are drawn with their cells, square and countable. Arrays with more than 64 columns have
@@ -72,6 +92,8 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     shapes : Trace or dict
         Stage name -> shape, in order. Leading batch dimensions are written, not drawn. The stages of a
         gated FFN are drawn as two branches, any others as a chain.
+    ax : Axes or None
+        None makes a new figure, here and in every function below.
     mark : int or None
         A token (row) to outline in every array.
     highlight : str or None
@@ -85,6 +107,15 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     ------
     TypeError, ValueError
         If shapes is no Trace or dict of shapes, mark not a row of every array, or highlight no stage.
+
+    Examples
+    --------
+    >>> ax = shape_ledger({"x": (7, 8), "lift": (7, 32), "project_down": (7, 8)}, highlight="lift")
+    >>> [(array.get_height(), array.get_width()) for array in ax.patches]    # tokens, numbers
+    [(7, 8), (7, 32), (7, 8)]
+    >>> [text.get_text() for text in ax.texts if "@" in text.get_text()]     # what the arrows say
+    ['@ W1 + b1', '@ W2 + b2']
+    >>> plt.close(ax.figure)
     """
     if not isinstance(shapes, (Trace, dict)):
         raise TypeError(f"shapes must be a Trace or a dict of stage name -> shape, got {short(shapes)}")
@@ -150,11 +181,36 @@ def shape_ledger(shapes, ax=None, mark=None, highlight=None):
     return ax
 
 
-def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
+def activation_curves(names: str | list[str] | tuple[str, ...], ax: Axes | None = None, derivative: bool = False,
+                      limits: tuple[float, float] = (-4, 4)) -> Axes:
     """Draw activation functions (or their derivatives) by name, each line with its own dash pattern.
 
-    names: one name of `ACTIVATIONS`, or several; limits: the range of the input. Raises a ValueError
-    for anything else.
+    Parameters
+    ----------
+    names : str, list or tuple of str
+        Names in `ACTIVATIONS`.
+    derivative : bool
+        Draw the slopes instead.
+    limits : (low, high)
+        The range of the input.
+
+    Returns
+    -------
+    Axes, with one line per name after the two axes through 0
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the known ones are listed) or there is none, or limits are not finite, low < high.
+
+    Examples
+    --------
+    >>> ax = activation_curves(["relu", "gelu"], limits=(-3, 3))
+    >>> for line in ax.get_lines()[2:]:
+    ...     print(f"{line.get_label()} is at least {line.get_ydata().min():.2f}")
+    relu is at least 0.00
+    gelu is at least -0.17
+    >>> plt.close(ax.figure)
     """
     names = [names] if isinstance(names, str) else names
     known = isinstance(names, (list, tuple)) and all(isinstance(n, str) and n in ACTIVATIONS for n in names)
@@ -172,7 +228,9 @@ def activation_curves(names, ax=None, derivative=False, limits=(-4, 4)):
     return ax
 
 
-def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, zeros=None):
+def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: int = 50,
+                 limits: tuple[float, float] | None = None, colors: dict[str, str] | None = None, log: bool = False,
+                 zeros: bool | None = None) -> Axes:
     """Histograms of several arrays on the same bins, with the exact zeros in a strip of their own.
 
     Parameters
@@ -201,6 +259,16 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
     TypeError, ValueError
         If arrays is no dict or empty, an array has no values or holds NaN or inf, or bins or limits make
         no sense.
+
+    Examples
+    --------
+    >>> h = np.array([[-1.0, 2.0], [-0.5, 3.0]])
+    >>> ax = distribution({"lift": h, "activate": np.maximum(h, 0)}, bins=10)
+    >>> for bar in ax.child_axes[0].patches:
+    ...     print(f"{bar.get_height():.0%} are exactly 0")
+    0% are exactly 0
+    50% are exactly 0
+    >>> plt.close(ax.figure)
     """
     if not isinstance(arrays, dict) or not arrays:
         raise TypeError(f"arrays must be a dict of label -> array, not empty; got {short(arrays)}")
@@ -214,7 +282,7 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
         else _limits(limits)
     step = (high - low or 1) / bins
     first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
-    edges = step * np.arange(first, max(last, first + 1) + 1)  # one edge is 0: no bar mixes the signs
+    edges = (step * np.arange(first, max(last, first + 1) + 1)).tolist()  # one edge is 0: no bar mixes the signs
     low, high = edges[0], edges[-1]
     palette = STAGE_COLORS | {"random": RANDOM_COLOR} | (colors or {})
     spare = cycle(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
@@ -233,8 +301,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
     ax.legend()
     share = {label: float((a == 0).mean()) for label, a in flat.items()}
     if any(share.values()) if zeros is None else zeros:
-        strip = ax.inset_axes([1.03, 0, 0.07 * len(share), 1], sharey=ax)
-        bars = strip.bar(range(len(share)), share.values(), color=[chosen[label] for label in share])
+        strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=ax)
+        bars = strip.bar(range(len(share)), list(share.values()), color=[chosen[label] for label in share])
         strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
         strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
         strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
@@ -244,7 +312,8 @@ def distribution(arrays, ax=None, bins=50, limits=None, colors=None, log=False, 
     return ax
 
 
-def gate_heatmap(gate, value, product, ax=None, mark=None):
+def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,
+                 mark: int | None = None) -> Axes:
     """Three heatmaps in a row: activated gate x value = product; negative cells carry a minus sign.
 
     Parameters
@@ -260,8 +329,20 @@ def gate_heatmap(gate, value, product, ax=None, mark=None):
 
     Raises
     ------
-    ValueError
-        If the three are not matrices of the same shape.
+    ValueError, TypeError
+        If the three are not matrices of the same shape that hold finite numbers, or mark is not a row.
+
+    Notes
+    -----
+    Source of the product: Shazeer 2020 (arXiv:2002.05202), equation 5.
+
+    Examples
+    --------
+    >>> gate, value = np.array([[0.0, 1.0], [0.5, 2.0]]), np.array([[3.0, -4.0], [2.0, 1.0]])
+    >>> ax = gate_heatmap(gate, value, gate * value)
+    >>> ax.images[0].get_array().shape, sum(text.get_text() == "\N{MINUS SIGN}" for text in ax.texts)
+    ((2, 10), 2)
+    >>> plt.close(ax.figure)
     """
     parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
     if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):
