@@ -69,7 +69,8 @@ FAMILIES = [
     Family("W V W_2", "gate up down", "Shazeer 2020", {"silu": "SwiGLU", "gelu": "GEGLU", "relu": "ReGLU",
                                                        "sigmoid": "GLU", "identity": "bilinear"}),
     Family("ffn_gate ffn_up ffn_down", "gate up down", "GGUF", {"silu": "llama, qwen", "gelu_tanh": "gemma"}),
-    Family("ffn_up ffn_down", "fused down", "GGUF of phi3, chatglm", "silu"),
+    Family("ffn_up ffn_down", "fused down", "GGUF without ffn_gate", {"silu": "phi3, chatglm, glm4",
+                                                                      "gelu": "modern-bert"}),
     # plain
     Family("c_fc c_proj", "lift down", "GPT-2, StarCoder2", "gelu_tanh", decided_by_bias=True),
     Family("intermediate.dense output.dense", "lift down", "BERT, RoBERTa, ViT in transformers", "gelu"),
@@ -215,8 +216,8 @@ def from_state_dict(
     - `dense_h_to_4h dense_4h_to_h` [silu], if the first is twice as wide: ChatGLM2 and 3.
     - `net.0.proj net.2` [gelu], if the first is twice as wide: diffusers' GEGLU, [up; gate].
     - `W V W_2`: Shazeer 2020. The activation must be given, and the layout where names do not end in ".weight".
-    - `ffn_gate ffn_up ffn_down`: GGUF; the activation must be given. `ffn_up ffn_down` [silu], if the first is
-      twice as wide: Phi-3 in GGUF.
+    - `ffn_gate ffn_up ffn_down`: GGUF; the activation must be given. So it must for
+      `ffn_up ffn_down`, if the first is twice as wide: Phi-3 and others in GGUF.
 
     Plain:
 

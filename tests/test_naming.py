@@ -92,7 +92,7 @@ REFERENCES = {
         "blk.3.", {"ffn_gate": GATE.T, "ffn_up": UP.T, "ffn_down": DOWN.T, "ffn_norm": np.ones(D),
                    "attn_q": np.ones((D, D)), "attn_output": np.ones((D, D))}, "silu", gated("silu")),
     ("ffn_up ffn_down", "fused down"): (
-        "blk.3.", {"ffn_up": GATE_UP, "ffn_down": DOWN.T}, None, gated("silu")),
+        "blk.3.", {"ffn_up": GATE_UP, "ffn_down": DOWN.T}, "silu", gated("silu")),
     ("c_fc c_proj", "lift down"): (  # Conv1D
         "transformer.h.3.mlp.", {"c_fc": LIFT, "c_proj": DOWN, "c_fc.bias": B_LIFT, "c_proj.bias": B_DOWN}, None,
         plain("gelu_tanh", B_LIFT, B_DOWN)),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import ffn_numpy as F
+from ffn_numpy.pretrained import DATA
 
 # ---------------------------------------------------------------- the shipped layers
 
@@ -22,6 +23,14 @@ def test_layer_reproduces_the_reference_output(name, activation, d_model, d_ff, 
     error = np.abs(y - layer.y).max(axis=-1) / np.abs(layer.y).max(axis=-1)  # per token
     assert y.dtype == np.float32 and error.max() <= 1e-4
     assert layer.meta["model"] and "license" in layer.meta and "\n" not in repr(layer)
+
+
+def test_what_a_hook_captured_is_reproduced():
+    with np.load(DATA / "apple_tree.npz") as f:
+        x, y, tokens = f["x"], f["y"], f["tokens"]
+    assert tokens.tolist() == ["Far", " away", " there", " is", " an", " apple", " tree"]
+    error = np.abs(F.load("smollm2_L11").ffn(x) - y).max(axis=-1) / np.abs(y).max(axis=-1)  # per token
+    assert x.shape == y.shape == (7, 576) and error.max() <= 1e-4
 
 
 def test_facts_about_the_layers():
