@@ -4,7 +4,7 @@ Row-vector convention: each token is a row, weights are stored (in, out), a laye
 """
 import numpy as np
 
-from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
+from ._validate import float_array, float_dtype, generator, number, positive_int, random_generator, short, vectors
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
@@ -24,11 +24,14 @@ class Layer:
         sizes, shape = self.shapes[name], float_array(name, W).shape
         if len(shape) != 2 or 0 in shape or len(set(shape)) > len(set(sizes)):
             raise ValueError(f"{name} must have shape ({', '.join(sizes)}), both at least 1; got {shape}")
-        for size, n in zip(sizes, shape):
+        for size, n in dict(zip(sizes, shape)).items():
             setattr(self, size, n)
 
     def __setattr__(self, name, value):
-        """Check a parameter, when it is first set and whenever it is replaced."""
+        """Check a parameter, when it is first set and whenever it is replaced; the sizes stay as built."""
+        if name in self.__dict__ and any(name in sizes for sizes in self.shapes.values()):
+            raise ValueError(f"{name} was {getattr(self, name)} when this layer was built and cannot become "
+                             f"{short(value)}: build another layer")
         if name in self.shapes and (value is not None or name.startswith("W")):
             value, expected = float_array(name, value), tuple(getattr(self, size) for size in self.shapes[name])
             if value.shape != expected:
@@ -350,7 +353,7 @@ def make_ffn(kind, d_model, d_ff=None, seed=0, bias=False, dtype=np.float64):
         raise ValueError(f"kind must be one of {', '.join(KINDS | ACTIVATIONS)}; got {short(kind)}")
     cls, activation = KINDS.get(kind, (FeedForward, kind))
     if d_ff is not None and cls is GatedFeedForward:
-        d_ff = round(2 * positive_int("d_ff", d_ff) / 3)
+        d_ff = (2 * positive_int("d_ff", d_ff) + 1) // 3  # rounded, in whole numbers
     bias = cls is FeedForward if bias is None else bias
     return cls.random(d_model, d_ff, activation, bias, seed, dtype)
 
@@ -385,10 +388,8 @@ def dropout(x, rate, rng):
     """
     x = float_array("x", x)
     if not 0 <= number("rate", rate, "a number with 0 <= rate < 1") < 1:
-        raise ValueError(f"rate must be a number with 0 <= rate < 1, got {rate}")
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a numpy.random.Generator such as np.random.default_rng(0), "
-                        f"got {type(rng).__name__}")
+        raise ValueError(f"rate must be a number with 0 <= rate < 1, got {short(rate)}")
+    generator("rng", rng)
     if rate == 0:
         return x
     keep = rng.random(x.shape) >= rate
@@ -401,7 +402,8 @@ def check_backward(layer, trace, dy):
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
     if trace.maker is not layer:
-        raise ValueError(f"trace was made by another layer: {short(trace.maker)}, this one is {short(layer)}")
+        raise ValueError(f"trace was made by another layer, {short(trace.maker)}; it must be a trace of this one, "
+                         f"{short(layer)}")
     dy = float_array("dy", dy)
     if dy.shape != trace.output.shape:
         raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")

@@ -1,6 +1,8 @@
 """Trace: every stage's array, its formula and its shape. Printing it is the course's shape table."""
 from collections.abc import Mapping
 
+from ._validate import short
+
 
 class Trace(Mapping):
     """What one forward pass produced, stage by stage, in order.
@@ -55,7 +57,7 @@ class Trace(Mapping):
         try:
             return self._arrays[stage]
         except (KeyError, TypeError):
-            raise KeyError(f"no stage {stage!r}; the stages are {', '.join(self)}") from None
+            raise KeyError(f"no stage {short(stage)}; the stages are {', '.join(self)}") from None
 
     def __iter__(self):
         return iter(self._arrays)
