@@ -295,6 +295,8 @@ def starred_digits(n, rng, modulus=10, n_digits=6):
     """
     n, modulus, n_digits = (positive_int(name, value) for name, value in
                             (("n", n), ("modulus", modulus), ("n_digits", n_digits)))
+    if n_digits < 2:
+        raise ValueError(f"n_digits must be at least 2, for two starred digits; got {n_digits}")
     digits = generator("rng", rng).integers(0, modulus, (n, n_digits))                      # (n, n_digits)
     starred = rng.random((n, n_digits)).argsort(axis=1)[:, :2]            # (n, 2) two different places
     targets = np.take_along_axis(digits, starred, axis=1).sum(axis=1) % modulus

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._validate import short
+
 N_LESSONS = 11
 ANY = ((5,), (2, 3), (), (4,), (6,), (3, 1, 2))   # leading dimensions: sentence, batch, one token, ...
 ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
@@ -92,7 +94,7 @@ def find(number):
             return known[number]
     else:
         known = numbers()
-    raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {number!r}")
+    raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {short(number)}")
 
 
 def _lesson(n):
