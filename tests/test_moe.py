@@ -1,6 +1,7 @@
 """Mixture of experts: slow loops, finite differences for every parameter, the balancing loss, errors."""
 import numpy as np
 import pytest
+from errors import REAL, assert_error
 from finite_differences import assert_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -110,26 +111,93 @@ FFNS = [F.FeedForward.random(D) for _ in range(E)]
 W = np.ones((D, E))
 
 
+def set_in(name, value, **options):
+    return lambda: setattr(build(**options), name, value)
+
+
+EIGHT, EIGHT_TEXT = F.FeedForward.random(8), "FeedForward(d_model=8, d_ff=32, activation='relu', 552 pa..."
+ONE, FOUR = "must be a FeedForward or GatedFeedForward, got", "experts must be 4 FFNs, one per column of W_router, got"
+BUILT_FOR, WHOLE = "but this mixture was built for d_model = 5", "top_k must be a positive integer, got"
+ROUTER = "W_router must have shape (d_model, n_experts), both at least 1; got"
+CHOICES = "choices must have shape (..., top_k) with the leading dimensions of probabilities"
+
+
 @pytest.mark.parametrize("call, error, says", [
-    (lambda: F.MixtureOfExperts(np.ones(D), FFNS), ValueError, r"W_router must have shape \(d_model, n_experts\)"),
-    (lambda: F.MixtureOfExperts(None, FFNS), TypeError, "W_router must hold"),
-    (lambda: F.MixtureOfExperts(W, FFNS[:3]), ValueError, "experts must be 4 FFNs, one per column of W_router, got 3"),
+    (lambda: F.MixtureOfExperts(np.ones(D), FFNS), ValueError, f"{ROUTER} (5,)"),
+    (lambda: F.MixtureOfExperts(np.ones((D, 0)), []), ValueError, f"{ROUTER} (5, 0)"),
+    (lambda: F.MixtureOfExperts(None, FFNS), TypeError, f"W_router {REAL} None"),
+    (lambda: F.MixtureOfExperts(W, FFNS[:3]), ValueError, f"{FOUR} 3"),
     (lambda: F.MixtureOfExperts(W, 3), TypeError, "experts must be a sequence of FFNs, got 3"),
-    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], "x"]), TypeError, r"experts\[3\] must be a FeedForward"),
-    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], F.FeedForward.random(8)]), ValueError, r"experts\[3\] .*d_model = 5"),
-    (lambda: F.MixtureOfExperts(W, FFNS, shared=3), TypeError, "shared must be a FeedForward"),
+    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], "x"]), TypeError, f"experts[3] {ONE} 'x'"),
+    (lambda: F.MixtureOfExperts(W, [build()] * 4), TypeError,
+     f"experts[0] {ONE} MixtureOfExperts(d_model=5, n_experts=4, top_k=2, 304 par..."),
+    (lambda: F.MixtureOfExperts(W, [*FFNS[:3], EIGHT]), ValueError,
+     f"experts[3] must have d_model = 5 like W_router, got {EIGHT_TEXT}"),
+    (lambda: F.MixtureOfExperts(W, FFNS, shared=3), TypeError, f"shared {ONE} 3"),
+    (lambda: F.MixtureOfExperts(W, FFNS, shared=EIGHT), ValueError,
+     f"shared must have d_model = 5 like W_router, got {EIGHT_TEXT}"),
     (lambda: F.MixtureOfExperts(W, FFNS, top_k=5), ValueError, "top_k must be at most n_experts = 4, got 5"),
-    (lambda: F.MixtureOfExperts(W, FFNS, top_k=0), ValueError, "top_k must be a positive integer, got 0"),
-    (lambda: F.MixtureOfExperts(W, FFNS, top_k=1.5), TypeError, "top_k must be a positive integer, got 1.5"),
-    (lambda: F.MixtureOfExperts(W, FFNS)(np.ones(4)), ValueError, "x has last dimension 4.*d_model = 5"),
-    (lambda: build().backward(X, X), TypeError, "trace must be what"),
-    (lambda: (m := build()).backward(m.trace(X), X[0]), ValueError, "dy must have the output's shape"),
-    (lambda: (m := build()).backward(m.trace(X), X, X), ValueError, r"dprobabilities must have shape \(2, 3, 4\)"),
-    (lambda: F.load_balancing_loss(W, np.ones((D, 1))), TypeError, "choices must be integers"),
-    (lambda: F.load_balancing_loss(W, np.ones((4, 1), int)), ValueError, "choices must have shape"),
-    (lambda: F.load_balancing_loss(W, np.full((D, 1), 4)), ValueError, r"choices must be in 0..3, got 4..4"),
-    (lambda: F.load_balancing_loss(W[:0], np.ones((0, 1), int)), ValueError, "at least one choice"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=10**70), ValueError,
+     f"top_k must be at most n_experts = 4, got 1{'0' * 56}..."),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=0), ValueError, f"{WHOLE} 0"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=1.5), TypeError, f"{WHOLE} 1.5"),
+    (lambda: F.MixtureOfExperts(W, FFNS, top_k=True), TypeError, f"{WHOLE} True"),
+    # replaced
+    (set_in("W_router", np.ones((5, 3))), ValueError,
+     "W_router must have shape (5, 4) to fit d_model = 5 and n_experts = 4; got (5, 3)"),
+    (set_in("W_router", None), TypeError, f"W_router {REAL} None"),
+    (set_in("experts", FFNS[:3]), ValueError, f"{FOUR} 3"),
+    (set_in("experts", None), TypeError, "experts must be a sequence of FFNs, got None"),
+    (set_in("experts", [*FFNS[:3], EIGHT]), ValueError,
+     f"experts[3] must have d_model = 5 like W_router, got {EIGHT_TEXT}"),
+    (set_in("shared", "x"), TypeError, f"shared {ONE} 'x'"),
+    (set_in("shared", EIGHT, shared=True), ValueError,
+     f"shared must have d_model = 5 like W_router, got {EIGHT_TEXT}"),
+    (set_in("top_k", 5), ValueError, "top_k must be at most n_experts = 4, got 5"),
+    (set_in("top_k", None), TypeError, f"{WHOLE} None"),
+    (set_in("n_experts", 3), ValueError,
+     "n_experts was 4 when this layer was built and cannot become 3: build another layer"),
+    # called
+    *[(lambda method=method, x=x: getattr(build(), method)(x), error, says) for method in ("__call__", "route", "trace")
+      for x, error, says in (
+          (np.ones(4), ValueError, f"x has last dimension 4, {BUILT_FOR} (x.shape = (4,))"),
+          (np.ones((2, 6)), ValueError, f"x has last dimension 6, {BUILT_FOR} (x.shape = (2, 6))"),
+          (1.0, ValueError, "x must have shape (..., 5), got a scalar"), (None, TypeError, f"x {REAL} None"))],
+    (lambda: build().backward(X, X), TypeError, "trace must be what trace(x) returned, got ndarray"),
+    (lambda: build(1).backward(build(2).trace(X), X), ValueError,
+     "trace was made by another layer, MixtureOfExperts(d_model=5, n_experts=4, top_k=2, 304 par...; it must be a "
+     "trace of this one, MixtureOfExperts(d_model=5, n_experts=4, top_k=1, 304 par..."),
+    (lambda: (m := build()).backward(m.trace(X), X[0]), ValueError,
+     "dy must have the output's shape (2, 3, 5), got (3, 5)"),
+    (lambda: (m := build()).backward(m.trace(X), X, X), ValueError,
+     "dprobabilities must have shape (2, 3, 4), got (2, 3, 5)"),
+    (lambda: (m := build()).backward(m.trace(X), X, "p"), TypeError, f"dprobabilities {REAL} a str of dtype <U1"),
+    # the balancing loss
+    (lambda: F.load_balancing_loss(None, [[1]]), TypeError, f"probabilities {REAL} None"),
+    (lambda: F.load_balancing_loss(0.5, 0), ValueError, "probabilities must have shape (..., n_experts), got ()"),
+    (lambda: F.load_balancing_loss(W[:, :0], [[0]] * 5), ValueError,
+     "probabilities must have shape (..., n_experts), got (5, 0)"),
+    (lambda: F.load_balancing_loss(W, np.ones((D, 1))), TypeError,
+     "choices must be integers, got a ndarray of dtype float64"),
+    (lambda: F.load_balancing_loss(W, None), TypeError, "choices must be integers, got None"),
+    (lambda: F.load_balancing_loss(W, [[1], [1, 2]]), TypeError, "choices must be integers, got [[1], [1, 2]]"),
+    (lambda: F.load_balancing_loss(W, [[True]] * 5), TypeError, "choices must be integers, got a list of dtype bool"),
+    (lambda: F.load_balancing_loss(W, np.ones((4, 1), int)), ValueError, f"{CHOICES} (5, 4), got (4, 1)"),
+    (lambda: F.load_balancing_loss(W, np.ones(5, int)), ValueError, f"{CHOICES} (5, 4), got (5,)"),
+    (lambda: F.load_balancing_loss(W[0], 1), ValueError, f"{CHOICES} (4,), got ()"),
+    (lambda: F.load_balancing_loss(W, np.full((D, 1), 4)), ValueError, "choices must be in 0..3, got 4..4"),
+    (lambda: F.load_balancing_loss(W, [[-1], [0], [1], [2], [3]]), ValueError, "choices must be in 0..3, got -1..3"),
+    (lambda: F.load_balancing_loss(W[:0], np.ones((0, 1), int)), ValueError,
+     "choices must hold at least one choice, got shape (0, 1)"),
 ])
 def test_bad_input(call, error, says):
-    with pytest.raises(error, match=says):
-        call()
+    assert_error(call, error, says)
+
+
+def test_what_may_be_replaced():
+    moe = build(2, shared=True)
+    moe.top_k, moe.experts, moe.W_router, moe.renormalize = 3, list(FFNS), W.tolist(), False
+    assert moe.experts == tuple(FFNS) and moe.W_router.dtype == np.float64
+    np.testing.assert_array_equal(moe(X), F.MixtureOfExperts(W, FFNS, 3, False, moe.shared)(X))
+    moe.shared = None
+    np.testing.assert_array_equal(moe(X), F.MixtureOfExperts(W, FFNS, 3, False)(X))
