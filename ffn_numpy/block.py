@@ -307,9 +307,7 @@ class TransformerBlock(Layer):
         """Gradients for the input ("x") and every parameter, from `trace(x)` and the gradient at the output."""
         dy, x = check_backward(self, trace, dy), trace["x"]
         gradients = self.gradients(self.forward(wide(x))[1], wide(dy))  # run again: cheaper than keeping everything
-        if x.dtype.char == "e":
-            gradients = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in gradients.items()}
-        return gradients
+        return self._narrow(gradients, x, dy)
 
     # What training uses: a forward pass with a cache, and the way back from it. Each is two residual steps.
 

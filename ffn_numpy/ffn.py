@@ -4,7 +4,18 @@ Row-vector convention: each token is a row, weights are stored (in, out), a laye
 """
 import numpy as np
 
-from ._validate import float_array, float_dtype, generator, number, positive_int, random_generator, short, vectors
+from ._validate import (
+    float_array,
+    float_dtype,
+    generator,
+    narrow,
+    number,
+    positive_int,
+    random_generator,
+    short,
+    vectors,
+    wide,
+)
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
@@ -39,6 +50,13 @@ class Layer:
                 fit = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes)
                 raise ValueError(f"{name} must have shape {expected} to fit {fit}; got {value.shape}")
         super().__setattr__(name, value)
+
+    def _narrow(self, gradients, x, dy):
+        """Gradients computed in float32 where x or dy is float16, in the dtype of x, dy and the parameters."""
+        if "e" not in x.dtype.char + dy.dtype.char:
+            return gradients
+        inputs = (x, dy, *self.parameters().values())
+        return {name: narrow(g, *inputs) for name, g in gradients.items()}
 
     def parameters(self):
         """The weights and biases that exist, name -> array (the arrays themselves, not copies)."""
@@ -180,12 +198,12 @@ class FeedForward(_FFN):
         """
         dy = check_backward(self, trace, dy)                              # (..., d_model)
         with np.errstate(all="ignore"):
-            da = dy @ self.W2.T                                           # (..., d_ff)
-            dh = da * ACTIVATIONS[self.activation].derivative(trace["lift"])  # (..., d_ff)
+            da = wide(dy) @ self.W2.T                                     # (..., d_ff)
+            dh = da * ACTIVATIONS[self.activation].derivative(wide(trace["lift"]))  # (..., d_ff)
             gradients = {"x": dh @ self.W1.T}                             # (..., d_model)
             gradients |= self._affine_back("W1", "b1", trace["x"], dh)
-            gradients |= self._affine_back("W2", "b2", trace["activate"], dy)
-        return gradients
+            gradients |= self._affine_back("W2", "b2", trace["activate"], wide(dy))
+        return self._narrow(gradients, trace["x"], dy)
 
     def _formula(self):
         return f"act(x W1{self._bias('b1')}) W2{self._bias('b2')}"
@@ -299,15 +317,15 @@ class GatedFeedForward(_FFN):
         """Gradients of a loss, as `FeedForward.backward` gives them."""
         dy = check_backward(self, trace, dy)                     # (..., d_model)
         with np.errstate(all="ignore"):
-            dp = dy @ self.W_down.T                              # (..., d_ff)
+            dp = wide(dy) @ self.W_down.T                        # (..., d_ff)
             du = dp * trace["activate"]                          # (..., d_ff)
-            slope = ACTIVATIONS[self.activation].derivative(trace["gate"])  # (..., d_ff)
+            slope = ACTIVATIONS[self.activation].derivative(wide(trace["gate"]))  # (..., d_ff)
             dg = dp * trace["lift"] * slope                      # (..., d_ff)
             gradients = {"x": dg @ self.W_gate.T + du @ self.W_up.T}  # (..., d_model)
             gradients |= self._affine_back("W_gate", "b_gate", trace["x"], dg)
             gradients |= self._affine_back("W_up", "b_up", trace["x"], du)
-            gradients |= self._affine_back("W_down", "b_down", trace["gated"], dy)
-        return gradients
+            gradients |= self._affine_back("W_down", "b_down", trace["gated"], wide(dy))
+        return self._narrow(gradients, trace["x"], dy)
 
     def _formula(self):
         gate, up, down = (self._bias(name) for name in ("b_gate", "b_up", "b_down"))
@@ -394,7 +412,7 @@ def dropout(x, rate, rng):
         return x
     keep = rng.random(x.shape) >= rate
     with np.errstate(all="ignore"):
-        return np.where(keep, x / (1 - rate), 0).astype(x.dtype)
+        return narrow(np.where(keep, wide(x) / (1 - rate), 0), x)
 
 
 def check_backward(layer, trace, dy):
@@ -411,12 +429,12 @@ def check_backward(layer, trace, dy):
 
 
 def _affine(x, W, b):
-    """x @ W + b, the bias added in place where the dtype allows; quiet about inf and NaN in x."""
+    """x @ W + b, rounded once to float16 where that is due; quiet about inf and NaN in x."""
     with np.errstate(all="ignore"):
-        y = x @ W  # (..., out)
-        if b is None:
-            return y
-        return np.add(y, b, out=y if b.dtype == y.dtype else None)
+        y = wide(x) @ W  # (..., out)
+        if b is not None:
+            y = np.add(y, b, out=y if np.can_cast(b.dtype, y.dtype) else None)  # in place, if no digit is lost
+    return narrow(y, x, W, *([] if b is None else [b])) if x.dtype.char == "e" else y
 
 
 def random_matrix(rng, fan_in, fan_out, dtype=np.float64):

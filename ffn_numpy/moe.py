@@ -146,14 +146,13 @@ class MixtureOfExperts(Layer):
                                  f"got {dprobabilities.shape}")
         x, *route = (trace[name].reshape(-1, trace[name].shape[-1])
                      for name in ("x", "probabilities", "choices", "weights"))
-        rows, route, drows = wide(x), Route(wide(route[0]), route[1], wide(route[2])), wide(dy.reshape(x.shape))
+        rows, drows = wide(x), wide(dy.reshape(x.shape))
+        route = self._route(rows) if x.dtype.char == "e" else Route(*route)  # again: the trace has 3 digits of it
         with np.errstate(all="ignore"):
             dx, dweights, grads = self._mix_back(rows, route, drows)
             dx_router, dW = self._route_back(rows, route, dweights, dprobabilities)
             grads = {"x": (dx + dx_router).reshape(trace["x"].shape), "W_router": dW} | grads
-        if x.dtype.char == "e":
-            grads = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in grads.items()}
-        return grads
+        return self._narrow(grads, x, dy)
 
     # Each step forward, and under it its way back; x is (n_tokens, d_model) here.
 
@@ -244,5 +243,5 @@ def load_balancing_loss(probabilities, choices):
     if choices.size == 0:
         raise ValueError(f"choices must hold at least one choice, got shape {choices.shape}")
     f = np.bincount(choices.ravel(), minlength=n_experts) / choices.size     # (n_experts,)
-    P = probabilities.reshape(-1, n_experts).mean(axis=0)                    # (n_experts,)
+    P = probabilities.reshape(-1, n_experts).mean(axis=0, dtype=np.float64)  # (n_experts,)
     return float(n_experts * (f * P).sum())

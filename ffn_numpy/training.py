@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from ._validate import float_array, generator, indices, number, positive_int, random_generator, short
+from ._validate import float_array, generator, indices, narrow, number, positive_int, random_generator, short, wide
 from .block import TransformerBlock
 from .ffn import FeedForward, GatedFeedForward, make_ffn, random_matrix
 
@@ -39,13 +39,13 @@ def cross_entropy(logits, targets):
     if targets.shape != logits.shape[:1]:
         raise ValueError(f"targets must have shape {logits.shape[:1]}, got {targets.shape}")
     rows = np.arange(len(targets))
-    shifted = logits - logits.max(axis=1, keepdims=True)              # (n, n_classes)
-    with np.errstate(under="ignore"):                                 # exp(-1000) = 0 is right
+    with np.errstate(all="ignore"):                                   # exp(-1000) = 0 is right, inf gives NaN
+        shifted = wide(logits) - logits.max(axis=1, keepdims=True)    # (n, n_classes)
         log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))  # (n, 1)
         gradient = np.exp(shifted - log_sum)                          # (n, n_classes) the softmax
-    loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
-    gradient[rows, targets] -= 1
-    return loss, gradient / len(targets)
+        loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
+        gradient[rows, targets] -= 1
+        return loss, narrow(gradient / len(targets), logits)
 
 
 def mean_squared_error(y, targets):
@@ -59,8 +59,9 @@ def mean_squared_error(y, targets):
         raise ValueError(f"y must hold at least one number, got shape {y.shape}")
     if y.shape != targets.shape:
         raise ValueError(f"targets must have y's shape {y.shape}, got {targets.shape}")
-    error = y - targets
-    return float((error * error).mean()), 2 * error / error.size
+    with np.errstate(all="ignore"):
+        error = wide(y) - wide(targets)
+        return float((error * error).mean()), narrow(2 * error / error.size, y, targets)
 
 
 # ---------------------------------------------------------------- Adam and the loop
