@@ -1,5 +1,7 @@
 """Softmax, norms, attention and the block: slow loops, finite differences, properties, errors."""
 import math
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -121,6 +123,143 @@ def test_block_is_its_formula(options):
     assert list(trace)[0] == "x" and "attention" in trace and "ffn" in trace
     np.testing.assert_allclose(block.forward(X, last_only=True)[0], y[-1:], rtol=0, atol=1e-12)
     assert set(block.backward(trace, X)) == {"x", *p}
+
+
+def mixture(shared):
+    experts = [F.FeedForward.random(D, 4, "silu", seed=e) for e in range(3)]
+    return F.MixtureOfExperts(R.normal(size=(D, 3)), experts, shared=F.GatedFeedForward.random(D) if shared else None)
+
+
+EVERY_BLOCK = list(product(("rms", "layer", None), ("pre", "post"),
+                           ("gelu", "swiglu", mixture(False), mixture(True), None), (1, 2, 6), (False, True)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_block_is_its_formula_in_the_public_functions_to_the_last_bit(dtype):
+    for norm, placement, ffn, n_heads, causal in EVERY_BLOCK:
+        block = random_block(dict(norm=norm, placement=placement, ffn=ffn, n_heads=n_heads, causal=causal))
+        for name in block.shapes:
+            if getattr(block, name) is not None:
+                setattr(block, name, getattr(block, name).astype(dtype))
+
+        def attend(v, b=block):
+            return F.attention(v, b.W_q, b.W_k, b.W_v, b.W_o, b.n_heads, b.causal)
+
+        def normalize(v, gain, bias, norm=norm):
+            return v if norm is None else F.rms_norm(v, gain) if norm == "rms" else F.layer_norm(v, gain, bias)
+        x = np.stack([X, 3 * X + 1]).astype(dtype)
+        norm1, norm2 = (partial(normalize, gain=block.gain1, bias=block.bias1),
+                        partial(normalize, gain=block.gain2, bias=block.bias2))
+        if placement == "pre":
+            y = x + attend(norm1(x))
+            y = y if block.ffn is None else y + block.ffn(norm2(y))
+        else:
+            y = norm1(x + attend(x))
+            y = y if block.ffn is None else norm2(y + block.ffn(y))
+        trace = block.trace(x)
+        for ours in (block(x), trace.output, block.forward(x)[0]):
+            np.testing.assert_array_equal(ours, y)
+        assert (trace.title.split("   ")[0], block.causal) == (f"TransformerBlock  {placement}-norm ({norm})", causal)
+
+
+STAGES = {  # placement, norm, ffn -> the whole printed trace after the title, and what each stage is made from
+    ("pre", "rms", "gelu"): ("""
+  x                (5, 6)
+  norm1            (5, 6) -> (5, 6)  rms_norm(x)
+  attention        (5, 6) -> (5, 6)  attention(norm1)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm2            (5, 6) -> (5, 6)  rms_norm(after_attention)
+  ffn              (5, 6) -> (5, 6)  ffn(norm2)
+  after_ffn        (5, 6) -> (5, 6)  after_attention + ffn""", " x norm1 attention after_attention norm2 ffn"),
+    ("post", "layer", "gelu"): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm1            (5, 6) -> (5, 6)  layer_norm(x + attention)
+  ffn              (5, 6) -> (5, 6)  ffn(norm1)
+  after_ffn        (5, 6) -> (5, 6)  norm1 + ffn
+  norm2            (5, 6) -> (5, 6)  layer_norm(norm1 + ffn)""", " x attention after_attention norm1 ffn after_ffn"),
+    ("pre", None, "gelu"): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  ffn              (5, 6) -> (5, 6)  ffn(after_attention)
+  after_ffn        (5, 6) -> (5, 6)  after_attention + ffn""", " x attention after_attention ffn"),
+    ("post", None, None): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention""", " x attention"),
+    ("pre", "layer", None): ("""
+  x                (5, 6)
+  norm1            (5, 6) -> (5, 6)  layer_norm(x)
+  attention        (5, 6) -> (5, 6)  attention(norm1)
+  after_attention  (5, 6) -> (5, 6)  x + attention""", " x norm1 attention"),
+    ("post", "rms", None): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm1            (5, 6) -> (5, 6)  rms_norm(x + attention)""", " x attention after_attention"),
+}
+
+
+@pytest.mark.parametrize("placement, norm, ffn", STAGES)
+def test_trace_prints_every_step(placement, norm, ffn):
+    block = F.TransformerBlock.random(D, 2, ffn, placement=placement, norm=norm)
+    table, sources = STAGES[placement, norm, ffn]
+    trace = block.trace(X)
+    assert str(trace) == (f"TransformerBlock  {placement}-norm ({norm})   d_model = 6   n_heads = 2   "
+                          f"{block.n_parameters:,} parameters{table}")
+    assert [source for _, source, _, _ in trace.stages] == sources.split(" ")
+    x = X.copy()
+    trace = block.trace(x)
+    x[:] = 0  # the trace is a record
+    np.testing.assert_array_equal(trace["x"], X)
+
+
+@pytest.mark.parametrize("norm, usual", [("rms", 1e-6), ("layer", 1e-5)])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_eps_of_a_block(norm, usual, placement):
+    tiny = 1e-3 * X  # eps matters here
+    weights, ffn = np.zeros((4, D, D)), F.FeedForward(np.eye(D), None, np.eye(D), None, "identity")
+
+    def build(**eps):
+        return F.TransformerBlock(*weights, ffn, placement=placement, norm=norm, **eps)
+
+    def by_formula(eps):
+        def normalize(v):
+            return F.rms_norm(v, np.ones(D), eps) if norm == "rms" else F.layer_norm(v, np.ones(D), None, eps)
+        if placement == "pre":
+            return tiny + normalize(tiny)
+        h = normalize(tiny)
+        return normalize(h + h)
+    assert build().eps == build(eps=None).eps == usual
+    np.testing.assert_array_equal(build()(tiny), by_formula(usual))
+    for eps in (0, 1e-2, np.float32(0.5)):
+        assert type(build(eps=eps).eps) is float
+        np.testing.assert_array_equal(build(eps=eps)(tiny), by_formula(eps))
+        assert np.abs(build(eps=eps)(tiny) - by_formula(usual)).max() > 1e-8
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_gains_start_at_1_and_biases_at_0(dtype):
+    for norm, ffn, names in (("rms", "relu", "gain1 gain2"), ("layer", "relu", "gain1 bias1 gain2 bias2"),
+                             ("layer", None, "gain1 bias1"), ("rms", None, "gain1"), (None, "relu", "")):
+        block = F.TransformerBlock.random(D, ffn=ffn, norm=norm, dtype=dtype)
+        assert [n for n in block.parameters() if n[:4] in ("gain", "bias")] == names.split()
+        for name in names.split():
+            assert getattr(block, name).dtype == dtype
+            assert getattr(block, name).tolist() == [1.0 if name[:4] == "gain" else 0.0] * D
+
+
+def test_random_block_is_the_pinned_draw():
+    r = np.random.default_rng(0)
+    weights = [r.normal(size=(D, D)) / math.sqrt(D) for _ in range(4)]
+    block = F.TransformerBlock.random(D)
+    for name, W_ in zip(("W_q", "W_k", "W_v", "W_o"), weights):
+        np.testing.assert_allclose(getattr(block, name), W_, rtol=1e-15)
+    np.testing.assert_array_equal(block.ffn.W_gate, F.GatedFeedForward.random(D, seed=r).W_gate)
+    for kind, biases in (("relu", 2), ("swiglu", 0)):
+        assert sum(name.startswith("ffn.b") for name in F.TransformerBlock.random(D, ffn=kind).parameters()) == biases
 
 
 @settings(max_examples=20, deadline=None)
@@ -306,4 +445,9 @@ def test_what_may_be_replaced():
 def test_counts_and_repr():
     block = F.TransformerBlock.random(D, 2, ffn="relu", norm="layer")
     assert block.n_parameters == F.attention_parameters(D, 2) + F.ffn_parameters(D, 4 * D, bias=True) + 4 * D
-    assert "\n" not in repr(block) and "n_heads=2" in repr(block)
+    assert repr(block) == ("TransformerBlock(d_model=6, n_heads=2, causal=False, placement='pre', norm='layer', "
+                           "ffn=FeedForward(d_model=6, d_ff=24, activation='relu', 318 parameters, float64), "
+                           "486 parameters)")
+    wide = F.TransformerBlock.random(20, ffn=None, norm=None, placement="post", causal=1)
+    assert repr(wide) == ("TransformerBlock(d_model=20, n_heads=1, causal=True, placement='post', norm=None, ffn=None, "
+                          "1,600 parameters)")

@@ -58,6 +58,75 @@ def test_every_gradient_is_the_finite_difference(top_k, renormalize, shared, gat
     assert_gradients({"x": x, **moe.parameters()}, loss, moe.backward(moe.trace(x), dy, dp), at_most=12)
 
 
+@pytest.mark.parametrize("top_k, renormalize, shared, gated", OPTIONS)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_dispatch_is_the_slow_one_to_the_last_bit(top_k, renormalize, shared, gated, dtype):
+    """The tokens of each expert gathered by a loop, the experts in order, then the shared one."""
+    moe, x = build(top_k, renormalize, shared, gated, dtype=dtype), X.reshape(-1, D).astype(dtype)
+    p = F.softmax(x @ moe.W_router)
+    choices = np.array([sorted(range(E), key=lambda e: -row[e])[:top_k] for row in p])
+    weights = np.take_along_axis(p, choices, -1)
+    weights = weights / weights.sum(axis=-1, keepdims=True) if renormalize else weights
+    y = np.zeros_like(x)
+    for e, expert in enumerate(moe.experts):
+        mine = [t for t in range(len(x)) if e in choices[t]]
+        for t, written in zip(mine, expert(x[mine])):
+            y[t] += weights[t, choices[t].tolist().index(e)] * written
+    if shared:
+        y += moe.shared(x)
+    trace = moe.trace(X.astype(dtype))
+    for ours in (moe(x), trace.output.reshape(-1, D), moe(x.reshape(3, 2, D)).reshape(-1, D)):
+        np.testing.assert_array_equal(ours, y)
+    for ours in (moe.route(x), [trace[name].reshape(len(x), -1) for name in ("probabilities", "choices", "weights")]):
+        for got, wanted in zip(ours, (p, choices, weights)):
+            np.testing.assert_array_equal(got, wanted)
+
+
+def test_ties_go_to_the_first_expert():
+    moe = F.MixtureOfExperts(np.zeros((D, E)), [F.FeedForward.random(D, seed=e) for e in range(E)], 3)
+    assert moe.route(X).choices.tolist() == [[[0, 1, 2]] * 3] * 2
+
+
+def test_one_token_and_no_token():
+    for options in OPTIONS:
+        moe = build(*options)
+        route, trace = moe.route(X[0, 0]), moe.trace(X[0, 0])
+        top_k = options[0]
+        assert [a.shape for a in route] == [(E,), (top_k,), (top_k,)] and trace.output.shape == (D,)
+        gradients, batch = moe.backward(trace, X[0, 1]), moe.backward(moe.trace(X[0, :1]), X[0, 1:2])
+        assert gradients["x"].shape == (D,)
+        for name, gradient in batch.items():
+            np.testing.assert_array_equal(gradients[name].reshape(gradient.shape), gradient)
+        nothing = moe.trace(X[:, :0])
+        assert nothing.output.shape == (2, 0, D) and nothing["choices"].shape == (2, 0, top_k)
+        assert all(not g.any() for g in moe.backward(nothing, X[:, :0]).values())
+
+
+TRACES = [((2, True, False), """\
+MixtureOfExperts  top 2 of 4   d_model = 5   304 parameters, 162 active per token
+  x              (2, 3, 5)
+  probabilities  (2, 3, 5) -> (2, 3, 4)  softmax(x @ W_router)
+  choices        (2, 3, 4) -> (2, 3, 2)  the 2 largest
+  weights        (2, 3, 2) -> (2, 3, 2)  their probabilities, renormalised
+  output         (2, 3, 5) -> (2, 3, 5)  sum of weight * expert(x)"""), ((1, False, True), """\
+MixtureOfExperts  top 1 of 4   d_model = 5   386 parameters, 173 active per token
+  x              (2, 3, 5)
+  probabilities  (2, 3, 5) -> (2, 3, 4)  softmax(x @ W_router)
+  choices        (2, 3, 4) -> (2, 3, 1)  the 1 largest
+  weights        (2, 3, 1) -> (2, 3, 1)  their probabilities
+  output         (2, 3, 5) -> (2, 3, 5)  sum of weight * expert(x) + shared(x)""")]
+
+
+@pytest.mark.parametrize("options, table", TRACES)
+def test_trace_prints_every_stage(options, table):
+    x = X.copy()
+    trace = build(*options).trace(x)
+    x[:] = 0  # the trace is a record
+    assert str(trace) == table
+    assert [source for _, source, _, _ in trace.stages] == ["", "x", "probabilities", "choices", "x"]
+    np.testing.assert_array_equal(trace["x"], X)
+
+
 def test_top_1_renormalised_router_gets_exactly_no_gradient():
     for renormalize, dead in ((True, True), (False, False)):
         moe = build(1, renormalize)
@@ -84,7 +153,11 @@ def test_dtype_counts_and_repr():
     moe = build(2, shared=True)
     expert, shared = moe.experts[0].n_parameters, moe.shared.n_parameters
     assert moe.n_parameters == D * E + E * expert + shared
-    assert moe.n_active_parameters == D * E + 2 * expert + shared and "\n" not in repr(moe)
+    assert moe.n_active_parameters == D * E + 2 * expert + shared
+    assert repr(moe) == "MixtureOfExperts(d_model=5, n_experts=4, top_k=2, 386 parameters, 244 active per token)"
+    sizes = F.MixtureOfExperts(np.ones((100, 2)), [F.FeedForward.random(100, n) for n in (5, 20)], 1)
+    assert repr(sizes) == ("MixtureOfExperts(d_model=100, n_experts=2, top_k=1, 5,425 parameters, "
+                           "4,320 active per token)")
 
 
 def test_a_mixture_is_an_ffn_for_the_block():
