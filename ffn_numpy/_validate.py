@@ -14,7 +14,7 @@ def short(value: Any) -> str:
     try:
         text = " ".join(repr(value).split())
     except Exception:
-        text = f"a {type(value).__name__}"
+        text = f"an object of type {type(value).__name__}"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -73,6 +73,20 @@ def vectors(name: str, value: Any, size: int, size_name: str, owner: str = "this
                      f"({name}.shape = {array.shape})")
 
 
+def indices(name, value, n):
+    """Return `value` as an array of integers in 0..n-1, or raise a TypeError or ValueError that names it."""
+    try:
+        array = np.asarray(value)
+    except Exception:  # ragged lists, and whatever a foreign __array__ raises
+        raise TypeError(f"{name} must be integers, got {short(value)}") from None
+    if array.dtype.kind not in "iu":
+        came = "None" if value is None else f"a {type(value).__name__} of dtype {array.dtype}"
+        raise TypeError(f"{name} must be integers, got {came}")
+    if array.size and not 0 <= array.min() <= array.max() < n:
+        raise ValueError(f"{name} must be in 0..{n - 1}, got {array.min()}..{array.max()}")
+    return array
+
+
 def one_of(name, value, options):
     """Return `value` if it is one of the options, strings or None; else a ValueError that lists them."""
     if (value is None and None in options) or (isinstance(value, str) and value in options):
@@ -98,6 +112,14 @@ def number(name, value, expected):
     """Return `value` if it is a Python or NumPy number; `expected` completes the message of the TypeError."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"{name} must be {expected}, got {short(value)}")
+    return value
+
+
+def generator(name: str, value: Any) -> np.random.Generator:
+    """Return `value` if it is a numpy.random.Generator; a seed is no generator."""
+    if not isinstance(value, np.random.Generator):
+        raise TypeError(f"{name} must be a numpy.random.Generator such as np.random.default_rng(0), "
+                        f"got {type(value).__name__}")
     return value
 
 

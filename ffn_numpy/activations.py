@@ -187,9 +187,9 @@ def _gelu_tanh(x, out):
 
 
 def _gelu_tanh_derivative(x, out):
-    x = np.clip(x, -10, 10)
-    t = np.tanh(TANH_SCALE * (x + 0.044715 * x * x * x))
-    out[:] = 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * TANH_SCALE * (1 + 3 * 0.044715 * x * x)
+    x = np.clip(x, -30, 30)  # the limits are reached there
+    _sigmoid(2 * TANH_SCALE * (x + 0.044715 * x * x * x), out)  # (1 + tanh(u)) / 2 without its cancellation
+    out += x * out * (1 - out) * (2 * TANH_SCALE * (1 + 3 * 0.044715 * x * x))
 
 
 # ---------------------------------------------------------------- the public functions

@@ -67,8 +67,10 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     x = float_array("x", x)
     if isinstance(axis, bool) or not isinstance(axis, (int, np.integer)):
         raise TypeError(f"axis must be an integer, got {short(axis)}")
+    if x.ndim == 0:
+        raise ValueError("x must have at least one dimension, got a scalar")
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"axis must be an axis of x, which has shape {x.shape}; got {axis}")
+        raise ValueError(f"axis must be an axis of x, which has shape {x.shape}; got {short(axis)}")
     return narrow(_softmax(wide(x), axis), x)
 
 
@@ -268,15 +270,15 @@ class TransformerBlock(Layer):
         self.W_q, self.W_k, self.W_v, self.W_o = W_q, W_k, W_v, W_o
         self.ffn, self.n_heads, self.causal = ffn, n_heads, bool(causal)
         self.placement, self.norm = placement, norm
-        self.eps = EPS.get(norm) if eps is None else _eps(eps)
+        self.eps = eps
         given = {"gain1": gain1, "bias1": bias1, "gain2": gain2, "bias2": bias2}
         for name, value in given.items():
-            used = norm == "layer" or (norm == "rms" and name.startswith("gain"))
-            if name.endswith("2") and ffn is None:
-                used = False
-            if value is not None and not used:
-                raise ValueError(f"{name} is given, but norm={norm!r} with ffn={short(ffn)} has none")
-            if value is None and used:
+            missing = ("norm=None has no gains and biases" if norm is None
+                       else "norm='rms' has no biases" if norm == "rms" and name.startswith("bias")
+                       else "ffn=None has no second norm" if ffn is None and name.endswith("2") else None)
+            if value is not None and missing:
+                raise ValueError(f"{name} is given, but {missing}")
+            if value is None and not missing:
                 value = np.full(self.d_model, 1.0 if name.startswith("gain") else 0.0, self.W_q.dtype)
             setattr(self, name, value)
 
@@ -318,7 +320,9 @@ class TransformerBlock(Layer):
         elif name == "norm":
             one_of("norm", value, ("rms", "layer", None))
         elif name == "n_heads" and self.d_model % positive_int("n_heads", value):
-            raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {value}")
+            raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {short(value)}")
+        elif name == "eps":
+            value = EPS.get(self.norm) if value is None else _eps(value)
         elif name == "ffn" and value is not None:
             if not isinstance(value, Layer) or isinstance(value, TransformerBlock):
                 raise TypeError(f"ffn must be a FeedForward, GatedFeedForward, MixtureOfExperts or None, "
@@ -329,7 +333,7 @@ class TransformerBlock(Layer):
         # The gains and biases that exist hang on the norm and on whether there is an FFN: both stay as built.
         now = self.__dict__.get(name)
         if name in self.__dict__ and ((name == "norm" and value != now) or (
-                name in ("ffn", "gain1", "gain2") and (value is None) != (now is None))):
+                name in ("ffn", "gain1", "bias1", "gain2", "bias2") and (value is None) != (now is None))):
             raise ValueError(f"{name} was {short(now)} when the block was built and cannot become {short(value)}: "
                              f"build another block")
         super().__setattr__(name, value)
@@ -368,9 +372,7 @@ class TransformerBlock(Layer):
         """
         dy, x = check_backward(self, trace, dy), trace["x"]
         gradients = self.gradients(self.forward(wide(x))[1], wide(dy))  # run again: cheaper than keeping everything
-        if x.dtype.char == "e":
-            gradients = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in gradients.items()}
-        return gradients
+        return self._narrow(gradients, x, dy)
 
     # What training uses: a forward pass with a cache, and the way back from it. Each is two residual steps.
 
@@ -455,7 +457,7 @@ class TransformerBlock(Layer):
 
 def _eps(eps):
     if not number("eps", eps, "a number that is at least 0") >= 0:
-        raise ValueError(f"eps must be a number that is at least 0, got {eps}")
+        raise ValueError(f"eps must be a number that is at least 0, got {short(eps)}")
     return float(eps)
 
 
@@ -494,10 +496,10 @@ def _norm_back(kind, unit, scale, gain, dy):
 # ---------------------------------------------------------------- attention, forward and back
 
 def _sequence(x: ArrayLike, d_model: int, owner: str) -> np.ndarray:
-    x = vectors("x", x, d_model, "d_model", owner)
+    x = float_array("x", x)
     if x.ndim < 2:
-        raise ValueError(f"x must have shape (..., T, {d_model}), got {x.shape}")
-    return x
+        raise ValueError(f"x must have shape (..., T, {d_model}), got {x.shape if x.ndim else 'a scalar'}")
+    return vectors("x", x, d_model, "d_model", owner)
 
 
 def _rows(x, W):

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._validate import float_array, float_dtype, number, positive_int, random_generator, short, vectors
+from ._validate import (
+    float_array,
+    float_dtype,
+    generator,
+    narrow,
+    number,
+    positive_int,
+    random_generator,
+    short,
+    vectors,
+    wide,
+)
 from .activations import ACTIVATIONS
 from .sizing import gated_d_ff
 from .trace import Trace
@@ -36,11 +47,14 @@ class Layer:
         sizes, shape = self.shapes[name], float_array(name, W).shape
         if len(shape) != 2 or 0 in shape or len(set(shape)) > len(set(sizes)):
             raise ValueError(f"{name} must have shape ({', '.join(sizes)}), both at least 1; got {shape}")
-        for size, n in zip(sizes, shape):
+        for size, n in dict(zip(sizes, shape)).items():
             setattr(self, size, n)
 
     def __setattr__(self, name, value):
-        """Check a parameter, when it is first set and whenever it is replaced."""
+        """Check a parameter, when it is first set and whenever it is replaced; the sizes stay as built."""
+        if name in self.__dict__ and any(name in sizes for sizes in self.shapes.values()):
+            raise ValueError(f"{name} was {getattr(self, name)} when this layer was built and cannot become "
+                             f"{short(value)}: build another layer")
         if name in self.shapes and (value is not None or name.startswith("W")):
             value, expected = float_array(name, value), tuple(getattr(self, size) for size in self.shapes[name])
             if value.shape != expected:
@@ -48,6 +62,13 @@ class Layer:
                 fit = " and ".join(f"{size} = {getattr(self, size)}" for size in sizes)
                 raise ValueError(f"{name} must have shape {expected} to fit {fit}; got {value.shape}")
         super().__setattr__(name, value)
+
+    def _narrow(self, gradients: dict[str, np.ndarray], x: np.ndarray, dy: np.ndarray) -> dict[str, np.ndarray]:
+        """Gradients computed in float32 where x or dy is float16, in the dtype of x, dy and the parameters."""
+        if "e" not in x.dtype.char + dy.dtype.char:
+            return gradients
+        inputs = (x, dy, *self.parameters().values())
+        return {name: narrow(g, *inputs) for name, g in gradients.items()}
 
     def parameters(self) -> dict[str, np.ndarray]:
         """The weights and biases that exist, name -> array (the arrays themselves, not copies)."""
@@ -250,12 +271,12 @@ class FeedForward(_FFN):
         """
         dy = check_backward(self, trace, dy)                              # (..., d_model)
         with np.errstate(all="ignore"):
-            da = dy @ self.W2.T                                           # (..., d_ff)
-            dh = da * ACTIVATIONS[self.activation].derivative(trace["lift"])  # (..., d_ff)
+            da = wide(dy) @ self.W2.T                                     # (..., d_ff)
+            dh = da * ACTIVATIONS[self.activation].derivative(wide(trace["lift"]))  # (..., d_ff)
             gradients = {"x": dh @ self.W1.T}                             # (..., d_model)
             gradients |= self._affine_back("W1", "b1", trace["x"], dh)
-            gradients |= self._affine_back("W2", "b2", trace["activate"], dy)
-        return gradients
+            gradients |= self._affine_back("W2", "b2", trace["activate"], wide(dy))
+        return self._narrow(gradients, trace["x"], dy)
 
     def _formula(self):
         return f"act(x W1{self._bias('b1')}) W2{self._bias('b2')}"
@@ -382,15 +403,15 @@ class GatedFeedForward(_FFN):
         """Gradients of a loss: arguments, result, errors and source as in `FeedForward.backward`."""
         dy = check_backward(self, trace, dy)                     # (..., d_model)
         with np.errstate(all="ignore"):
-            dp = dy @ self.W_down.T                              # (..., d_ff)
+            dp = wide(dy) @ self.W_down.T                        # (..., d_ff)
             du = dp * trace["activate"]                          # (..., d_ff)
-            slope = ACTIVATIONS[self.activation].derivative(trace["gate"])  # (..., d_ff)
+            slope = ACTIVATIONS[self.activation].derivative(wide(trace["gate"]))  # (..., d_ff)
             dg = dp * trace["lift"] * slope                      # (..., d_ff)
             gradients = {"x": dg @ self.W_gate.T + du @ self.W_up.T}  # (..., d_model)
             gradients |= self._affine_back("W_gate", "b_gate", trace["x"], dg)
             gradients |= self._affine_back("W_up", "b_up", trace["x"], du)
-            gradients |= self._affine_back("W_down", "b_down", trace["gated"], dy)
-        return gradients
+            gradients |= self._affine_back("W_down", "b_down", trace["gated"], wide(dy))
+        return self._narrow(gradients, trace["x"], dy)
 
     def _formula(self):
         gate, up, down = (self._bias(name) for name in ("b_gate", "b_up", "b_down"))
@@ -439,7 +460,7 @@ def make_ffn(kind: str, d_model: int, d_ff: int | None = None, seed: int | np.ra
         raise ValueError(f"kind must be one of {', '.join(KINDS | ACTIVATIONS)}; got {short(kind)}")
     cls, activation = KINDS.get(kind, (FeedForward, kind))
     if d_ff is not None and cls is GatedFeedForward:
-        d_ff = round(2 * positive_int("d_ff", d_ff) / 3)
+        d_ff = (2 * positive_int("d_ff", d_ff) + 1) // 3  # rounded, in whole numbers
     bias = cls is FeedForward if bias is None else bias
     return cls.random(d_model, d_ff, activation, bias, seed, dtype)
 
@@ -474,15 +495,13 @@ def dropout(x: ArrayLike, rate: float, rng: np.random.Generator) -> np.ndarray:
     """
     x = float_array("x", x)
     if not 0 <= number("rate", rate, "a number with 0 <= rate < 1") < 1:
-        raise ValueError(f"rate must be a number with 0 <= rate < 1, got {rate}")
-    if not isinstance(rng, np.random.Generator):
-        raise TypeError(f"rng must be a numpy.random.Generator such as np.random.default_rng(0), "
-                        f"got {type(rng).__name__}")
+        raise ValueError(f"rate must be a number with 0 <= rate < 1, got {short(rate)}")
+    generator("rng", rng)
     if rate == 0:
         return x
     keep = rng.random(x.shape) >= rate
     with np.errstate(all="ignore"):
-        return np.where(keep, x / (1 - rate), 0).astype(x.dtype)
+        return narrow(np.where(keep, wide(x) / (1 - rate), 0), x)
 
 
 def check_backward(layer: Layer, trace: Trace, dy: ArrayLike) -> np.ndarray:
@@ -490,7 +509,8 @@ def check_backward(layer: Layer, trace: Trace, dy: ArrayLike) -> np.ndarray:
     if not isinstance(trace, Trace):
         raise TypeError(f"trace must be what trace(x) returned, got {type(trace).__name__}")
     if trace.maker is not layer:
-        raise ValueError(f"trace was made by another layer: {short(trace.maker)}, this one is {short(layer)}")
+        raise ValueError(f"trace was made by another layer, {short(trace.maker)}; it must be a trace of this one, "
+                         f"{short(layer)}")
     dy = float_array("dy", dy)
     if dy.shape != trace.output.shape:
         raise ValueError(f"dy must have the output's shape {trace.output.shape}, got {dy.shape}")
@@ -498,12 +518,12 @@ def check_backward(layer: Layer, trace: Trace, dy: ArrayLike) -> np.ndarray:
 
 
 def _affine(x, W, b):
-    """x @ W + b, the bias added in place where the dtype allows; quiet about inf and NaN in x."""
+    """x @ W + b, rounded once to float16 where that is due; quiet about inf and NaN in x."""
     with np.errstate(all="ignore"):
-        y = x @ W  # (..., out)
-        if b is None:
-            return y
-        return np.add(y, b, out=y if b.dtype == y.dtype else None)
+        y = wide(x) @ W  # (..., out)
+        if b is not None:
+            y = np.add(y, b, out=y if np.can_cast(b.dtype, y.dtype) else None)  # in place, if no digit is lost
+    return narrow(y, x, W, *([] if b is None else [b])) if x.dtype.char == "e" else y
 
 
 def random_matrix(rng: np.random.Generator, fan_in: int, fan_out: int, dtype: DTypeLike = np.float64) -> np.ndarray:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ._validate import float_array, narrow, positive_int, short, vectors, wide
+from ._validate import float_array, indices, narrow, positive_int, short, vectors, wide
 from .block import softmax, softmax_backward
 from .ffn import FeedForward, GatedFeedForward, Layer, check_backward
 from .trace import Trace
@@ -91,14 +91,14 @@ class MixtureOfExperts(Layer):
         elif name == "top_k":
             value = positive_int("top_k", value)
             if value > self.n_experts:
-                raise ValueError(f"top_k must be at most n_experts = {self.n_experts}, got {value}")
+                raise ValueError(f"top_k must be at most n_experts = {self.n_experts}, got {short(value)}")
         super().__setattr__(name, value)
 
     def _check_ffn(self, name, ffn):
         if not isinstance(ffn, (FeedForward, GatedFeedForward)):
             raise TypeError(f"{name} must be a FeedForward or GatedFeedForward, got {short(ffn)}")
         if ffn.d_model != self.d_model:
-            raise ValueError(f"{name} must have d_model = {self.d_model} like W_router, got {ffn.d_model}")
+            raise ValueError(f"{name} must have d_model = {self.d_model} like W_router, got {short(ffn)}")
 
     def _ffns(self):
         """Name -> FFN, the shared one last."""
@@ -163,14 +163,14 @@ class MixtureOfExperts(Layer):
                                  f"got {dprobabilities.shape}")
         x, p, choices, weights = (trace[name].reshape(-1, trace[name].shape[-1])
                                   for name in ("x", "probabilities", "choices", "weights"))
-        rows, route, drows = wide(x), Route(wide(p), choices, wide(weights)), wide(dy.reshape(x.shape))
+        rows, drows = wide(x), wide(dy.reshape(x.shape))
+        half = x.dtype.char == "e"
+        route = self._route(rows) if half else Route(p, choices, weights)  # again: the trace has 3 digits of it
         with np.errstate(all="ignore"):
             dx, dweights, grads = self._mix_back(rows, route, drows)
             dx_router, dW = self._route_back(rows, route, dweights, dprobabilities)
             grads = {"x": (dx + dx_router).reshape(trace["x"].shape), "W_router": dW} | grads
-        if x.dtype.char == "e":
-            grads = {name: narrow(g, x, dy, *self.parameters().values()) for name, g in grads.items()}
-        return grads
+        return self._narrow(grads, x, dy)
 
     # Each step forward, and under it its way back; x is (n_tokens, d_model) here.
 
@@ -250,17 +250,16 @@ def load_balancing_loss(probabilities: ArrayLike, choices: ArrayLike) -> float:
     >>> load_balancing_loss([[0.5, 0.5], [0.5, 0.5]], [[0], [1]])
     1.0
     """
-    probabilities, choices = float_array("probabilities", probabilities), np.asarray(choices)
-    if choices.dtype.kind not in "iu":
-        raise TypeError(f"choices must be integers, got {choices.dtype}")
-    if probabilities.ndim < 1 or choices.ndim != probabilities.ndim or choices.shape[:-1] != probabilities.shape[:-1]:
+    probabilities = float_array("probabilities", probabilities)
+    n_experts = probabilities.shape[-1] if probabilities.ndim else 0
+    if n_experts == 0:
+        raise ValueError(f"probabilities must have shape (..., n_experts), got {probabilities.shape}")
+    choices = indices("choices", choices, n_experts)
+    if choices.ndim != probabilities.ndim or choices.shape[:-1] != probabilities.shape[:-1]:
         raise ValueError(f"choices must have shape (..., top_k) with the leading dimensions of probabilities "
                          f"{probabilities.shape}, got {choices.shape}")
-    n_experts = probabilities.shape[-1]
     if choices.size == 0:
         raise ValueError(f"choices must hold at least one choice, got shape {choices.shape}")
-    if choices.min() < 0 or choices.max() >= n_experts:
-        raise ValueError(f"choices must be in 0..{n_experts - 1}, got {choices.min()}..{choices.max()}")
     f = np.bincount(choices.ravel(), minlength=n_experts) / choices.size     # (n_experts,)
-    P = probabilities.reshape(-1, n_experts).mean(axis=0)                    # (n_experts,)
+    P = probabilities.reshape(-1, n_experts).mean(axis=0, dtype=np.float64)  # (n_experts,)
     return float(n_experts * (f * P).sum())

@@ -118,9 +118,9 @@ def attention_parameters(d_model: int, n_heads: int = 1, n_kv_heads: int | None 
     d_model, n_heads = positive_int("d_model", d_model), positive_int("n_heads", n_heads)
     n_kv_heads = n_heads if n_kv_heads is None else positive_int("n_kv_heads", n_kv_heads)
     if d_model % n_heads:
-        raise ValueError(f"n_heads must divide d_model = {d_model}, got {n_heads}")
+        raise ValueError(f"n_heads must divide d_model = {short(d_model)}, got {short(n_heads)}")
     if n_heads % n_kv_heads:
-        raise ValueError(f"n_kv_heads must divide n_heads = {n_heads}, got {n_kv_heads}")
+        raise ValueError(f"n_kv_heads must divide n_heads = {short(n_heads)}, got {short(n_kv_heads)}")
     d_kv = d_model // n_heads * n_kv_heads
     return 2 * d_model * (d_model + d_kv) + (2 * (d_model + d_kv) if bias else 0)
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from ._validate import short
+
 
 class Trace(Mapping[str, np.ndarray]):
     """What one forward pass produced, stage by stage, in order.
@@ -70,7 +72,7 @@ class Trace(Mapping[str, np.ndarray]):
         try:
             return self._arrays[stage]
         except (KeyError, TypeError):
-            raise KeyError(f"no stage {stage!r}; the stages are {', '.join(self)}") from None
+            raise KeyError(f"no stage {short(stage)}; the stages are {', '.join(self)}") from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._validate import float_array, number, positive_int, random_generator, short
+from ._validate import float_array, generator, indices, narrow, number, positive_int, random_generator, short, wide
 from .block import TransformerBlock
-from .ffn import make_ffn, random_matrix
+from .ffn import FeedForward, GatedFeedForward, make_ffn, random_matrix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ._types import Loss, Trainable
-    from .ffn import FeedForward, GatedFeedForward
 
 # ---------------------------------------------------------------- losses: the value, and its gradient
 
@@ -49,23 +48,20 @@ def cross_entropy(logits: ArrayLike, targets: ArrayLike) -> tuple[float, np.ndar
     >>> print(f"{loss:.4f}", gradient.tolist())
     0.6931 [[0.5, -0.5]]
     """
-    logits, targets = float_array("logits", logits), np.asarray(targets)
+    logits = float_array("logits", logits)
     if logits.ndim != 2 or 0 in logits.shape:
-        raise ValueError(f"logits must have shape (n, n_classes), got {logits.shape}")
-    if targets.dtype.kind not in "iu":
-        raise TypeError(f"targets must be integers, got {targets.dtype}")
+        raise ValueError(f"logits must have shape (n, n_classes), both at least 1; got {logits.shape}")
+    targets = indices("targets", targets, logits.shape[1])
     if targets.shape != logits.shape[:1]:
         raise ValueError(f"targets must have shape {logits.shape[:1]}, got {targets.shape}")
-    if targets.min() < 0 or targets.max() >= logits.shape[1]:
-        raise ValueError(f"targets must be in 0..{logits.shape[1] - 1}, got {targets.min()}..{targets.max()}")
     rows = np.arange(len(targets))
-    shifted = logits - logits.max(axis=1, keepdims=True)              # (n, n_classes)
-    with np.errstate(under="ignore"):                                 # exp(-1000) = 0 is right
+    with np.errstate(all="ignore"):                                   # exp(-1000) = 0 is right, inf gives NaN
+        shifted = wide(logits) - logits.max(axis=1, keepdims=True)    # (n, n_classes)
         log_sum = np.log(np.exp(shifted).sum(axis=1, keepdims=True))  # (n, 1)
         gradient = np.exp(shifted - log_sum)                          # (n, n_classes) the softmax
-    loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
-    gradient[rows, targets] -= 1
-    return loss, gradient / len(targets)
+        loss = float((log_sum[:, 0] - shifted[rows, targets]).mean())
+        gradient[rows, targets] -= 1
+        return loss, narrow(gradient / len(targets), logits)
 
 
 def mean_squared_error(y: ArrayLike, targets: ArrayLike) -> tuple[float, np.ndarray]:
@@ -95,10 +91,13 @@ def mean_squared_error(y: ArrayLike, targets: ArrayLike) -> tuple[float, np.ndar
     (2.0, [[0.0], [2.0]])
     """
     y, targets = float_array("y", y), float_array("targets", targets)
-    if y.shape != targets.shape or not y.size:
-        raise ValueError(f"targets must have y's shape {y.shape} and hold numbers, got {targets.shape}")
-    error = y - targets
-    return float((error * error).mean()), 2 * error / error.size
+    if not y.size:
+        raise ValueError(f"y must hold at least one number, got shape {y.shape}")
+    if y.shape != targets.shape:
+        raise ValueError(f"targets must have y's shape {y.shape}, got {targets.shape}")
+    with np.errstate(all="ignore"):
+        error = wide(y) - wide(targets)
+        return float((error * error).mean()), narrow(2 * error / error.size, y, targets)
 
 
 # ---------------------------------------------------------------- Adam and the loop
@@ -139,6 +138,10 @@ class Adam:
             raise TypeError(f"betas must be two numbers in [0, 1), got {short(betas)}") from None
         if not (0 <= b1 < 1 and 0 <= b2 < 1):
             raise ValueError(f"betas must be two numbers in [0, 1), got {short(betas)}")
+        if not number("eps", eps, "a number that is at least 0") >= 0:
+            raise ValueError(f"eps must be a number that is at least 0, got {short(eps)}")
+        if not isinstance(parameters, dict) or not all(isinstance(p, np.ndarray) for p in parameters.values()):
+            raise TypeError(f"parameters must be a dict of name -> ndarray, got {short(parameters)}")
         self.parameters, self.betas, self.eps, self.t = parameters, (b1, b2), eps, 0
         self.mean = {name: np.zeros_like(p) for name, p in parameters.items()}
         self.square = {name: np.zeros_like(p) for name, p in parameters.items()}
@@ -149,9 +152,16 @@ class Adam:
         gradients : dict with (at least) the parameters' names, else a ValueError names those that are missing.
         lr : the learning rate, about the farthest that one step moves a number.
         """
+        if not isinstance(gradients, dict):
+            raise TypeError(f"gradients must be a dict of name -> array, got {short(gradients)}")
         missing = [name for name in self.parameters if name not in gradients]
         if missing:
             raise ValueError(f"gradients must hold every parameter; missing: {', '.join(missing)}")
+        for name, p in self.parameters.items():  # one of another shape could be broadcast, unseen
+            if np.shape(gradients[name]) != p.shape:
+                raise ValueError(f"gradients[{name!r}] must have the parameter's shape {p.shape}, "
+                                 f"got {np.shape(gradients[name])}")
+        number("lr", lr, "a number")
         self.t += 1
         b1, b2 = self.betas
         for name, p in self.parameters.items():
@@ -234,7 +244,18 @@ def train(model: Trainable, batch: Callable[[int], tuple[np.ndarray, np.ndarray]
     >>> print(f"{losses[0]:.1f} -> {losses[-1]:.1f} nats, accuracy {accuracy(model, keys, classes):.2f}")
     1.8 -> 0.0 nats, accuracy 1.00
     """
-    n_steps, adam = positive_int("n_steps", n_steps), Adam(model.parameters(), betas)
+    n_steps = positive_int("n_steps", n_steps)
+    if not callable(getattr(model, "parameters", None)) or not callable(getattr(model, "loss", None)):
+        raise TypeError(f"model must have parameters() and loss(inputs, targets), got {short(model)}")
+    if not callable(batch):
+        raise TypeError(f"batch must be a function of the step -> (inputs, targets), got {short(batch)}")
+    for name, value in (("peak", peak), ("warmup", warmup), ("floor", floor)):
+        number(name, value, "a number")
+    half = [name for name, p in model.parameters().items() if p.dtype.char == "e"]
+    if half:
+        raise TypeError(f"model must have float32 or float64 parameters to train: float16 loses small updates; "
+                        f"got float16 in {', '.join(half[:6])}{', ...' * (len(half) > 6)}")
+    adam = Adam(model.parameters(), betas)
     losses = np.empty(n_steps)
     for step in range(n_steps):
         losses[step], gradients = model.loss(*batch(step))
@@ -266,6 +287,13 @@ def accuracy(model: Callable[[np.ndarray], np.ndarray], inputs: np.ndarray, targ
 
 
 # ---------------------------------------------------------------- two models
+
+def _readout(U, d_model):
+    U = float_array("U", U)
+    if U.ndim != 2 or len(U) != d_model:
+        raise ValueError(f"U must have shape (d_model, n_outputs) with d_model = {d_model}, got {U.shape}")
+    return U
+
 
 class TokenModel:
     """Embedding, blocks, and a linear readout of the last token: (n, T) tokens -> (n, n_classes) logits.
@@ -299,7 +327,15 @@ class TokenModel:
     U: np.ndarray
 
     def __init__(self, E: ArrayLike, blocks: Iterable[TransformerBlock], U: ArrayLike) -> None:
-        self.E, self.blocks, self.U = float_array("E", E), list(blocks), float_array("U", U)
+        self.E, self.blocks = float_array("E", E), list(blocks)
+        if self.E.ndim != 2:
+            raise ValueError(f"E must have shape (vocabulary, d_model), got {self.E.shape}")
+        if not self.blocks or not all(isinstance(block, TransformerBlock) for block in self.blocks):
+            raise TypeError(f"blocks must be a list of at least one TransformerBlock, got {short(self.blocks)}")
+        for i, block in enumerate(self.blocks):
+            if block.d_model != self.E.shape[1]:
+                raise ValueError(f"blocks[{i}] must have d_model = {self.E.shape[1]} like E, got {short(block)}")
+        self.U = _readout(U, self.E.shape[1])
 
     @classmethod
     def random(cls, vocabulary: int, n_classes: int, ffn: str | None, d_model: int = 24, d_ff: int = 96,
@@ -319,10 +355,11 @@ class TokenModel:
         -----
         Source: settings of this course's own.
         """
-        rng = random_generator("seed", seed)
+        rng, d_model = random_generator("seed", seed), positive_int("d_model", d_model)
+        vocabulary, n_classes = positive_int("vocabulary", vocabulary), positive_int("n_classes", n_classes)
         E = 0.5 * rng.standard_normal((vocabulary, d_model))              # (vocabulary, d_model)
         blocks = []
-        for _ in range(n_layers):
+        for _ in range(positive_int("n_layers", n_layers)):
             W = rng.standard_normal((4, d_model, d_model)) / np.sqrt(d_model)
             W[:2] *= 0.1
             layer = None if ffn is None else make_ffn(ffn, d_model, d_ff, rng)
@@ -395,7 +432,9 @@ class FFNModel:
     U: np.ndarray
 
     def __init__(self, ffn: FeedForward | GatedFeedForward, U: ArrayLike, loss: Loss = cross_entropy) -> None:
-        self.ffn, self.U, self._loss = ffn, float_array("U", U), loss
+        if not isinstance(ffn, (FeedForward, GatedFeedForward)):
+            raise TypeError(f"ffn must be a FeedForward or GatedFeedForward, got {short(ffn)}")
+        self.ffn, self.U, self._loss = ffn, _readout(U, ffn.d_model), loss
 
     @classmethod
     def random(cls, kind: str, d_model: int, d_ff: int, n_outputs: int, seed: int | np.random.Generator = 0,
@@ -414,7 +453,7 @@ class FFNModel:
         Source of the weights as in `FeedForward.random`.
         """
         rng = random_generator("seed", seed)
-        ffn = make_ffn(kind, d_model, d_ff, rng, bias)
+        n_outputs, ffn = positive_int("n_outputs", n_outputs), make_ffn(kind, d_model, d_ff, rng, bias)
         return cls(ffn, random_matrix(rng, d_model, n_outputs), loss)
 
     def parameters(self) -> dict[str, np.ndarray]:
@@ -469,7 +508,11 @@ def starred_digits(n: int, rng: np.random.Generator, modulus: int = 10,
     >>> tokens.tolist(), targets.tolist()    # 8* 6 5 2 3 0* =
     ([[18, 6, 5, 2, 3, 10, 20]], [8])
     """
-    digits = rng.integers(0, modulus, (n, n_digits))                      # (n, n_digits)
+    n, modulus, n_digits = (positive_int(name, value) for name, value in
+                            (("n", n), ("modulus", modulus), ("n_digits", n_digits)))
+    if n_digits < 2:
+        raise ValueError(f"n_digits must be at least 2, for two starred digits; got {n_digits}")
+    digits = generator("rng", rng).integers(0, modulus, (n, n_digits))                      # (n, n_digits)
     starred = rng.random((n, n_digits)).argsort(axis=1)[:, :2]            # (n, 2) two different places
     targets = np.take_along_axis(digits, starred, axis=1).sum(axis=1) % modulus
     tokens = digits.copy()
@@ -506,6 +549,8 @@ def random_keys(n: int, d_model: int, n_classes: int, rng: np.random.Generator) 
     >>> keys.shape, classes.shape, np.allclose((keys**2).mean(axis=1), 1)
     ((20, 8), (20,), True)
     """
-    keys = rng.standard_normal((n, d_model))                              # (n, d_model)
+    n, d_model, n_classes = (positive_int(name, value) for name, value in
+                             (("n", n), ("d_model", d_model), ("n_classes", n_classes)))
+    keys = generator("rng", rng).standard_normal((n, d_model))            # (n, d_model)
     keys /= np.sqrt((keys * keys).mean(axis=1, keepdims=True))
     return keys, rng.integers(0, n_classes, n)

@@ -1,8 +1,11 @@
 """Softmax, norms, attention and the block: slow loops, finite differences, properties, errors."""
 import math
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
+from errors import KIND_NAMES, REAL, assert_error
 from finite_differences import assert_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -122,6 +125,143 @@ def test_block_is_its_formula(options):
     assert set(block.backward(trace, X)) == {"x", *p}
 
 
+def mixture(shared):
+    experts = [F.FeedForward.random(D, 4, "silu", seed=e) for e in range(3)]
+    return F.MixtureOfExperts(R.normal(size=(D, 3)), experts, shared=F.GatedFeedForward.random(D) if shared else None)
+
+
+EVERY_BLOCK = list(product(("rms", "layer", None), ("pre", "post"),
+                           ("gelu", "swiglu", mixture(False), mixture(True), None), (1, 2, 6), (False, True)))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_block_is_its_formula_in_the_public_functions_to_the_last_bit(dtype):
+    for norm, placement, ffn, n_heads, causal in EVERY_BLOCK:
+        block = random_block(dict(norm=norm, placement=placement, ffn=ffn, n_heads=n_heads, causal=causal))
+        for name in block.shapes:
+            if getattr(block, name) is not None:
+                setattr(block, name, getattr(block, name).astype(dtype))
+
+        def attend(v, b=block):
+            return F.attention(v, b.W_q, b.W_k, b.W_v, b.W_o, b.n_heads, b.causal)
+
+        def normalize(v, gain, bias, norm=norm):
+            return v if norm is None else F.rms_norm(v, gain) if norm == "rms" else F.layer_norm(v, gain, bias)
+        x = np.stack([X, 3 * X + 1]).astype(dtype)
+        norm1, norm2 = (partial(normalize, gain=block.gain1, bias=block.bias1),
+                        partial(normalize, gain=block.gain2, bias=block.bias2))
+        if placement == "pre":
+            y = x + attend(norm1(x))
+            y = y if block.ffn is None else y + block.ffn(norm2(y))
+        else:
+            y = norm1(x + attend(x))
+            y = y if block.ffn is None else norm2(y + block.ffn(y))
+        trace = block.trace(x)
+        for ours in (block(x), trace.output, block.forward(x)[0]):
+            np.testing.assert_array_equal(ours, y)
+        assert (trace.title.split("   ")[0], block.causal) == (f"TransformerBlock  {placement}-norm ({norm})", causal)
+
+
+STAGES = {  # placement, norm, ffn -> the whole printed trace after the title, and what each stage is made from
+    ("pre", "rms", "gelu"): ("""
+  x                (5, 6)
+  norm1            (5, 6) -> (5, 6)  rms_norm(x)
+  attention        (5, 6) -> (5, 6)  attention(norm1)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm2            (5, 6) -> (5, 6)  rms_norm(after_attention)
+  ffn              (5, 6) -> (5, 6)  ffn(norm2)
+  after_ffn        (5, 6) -> (5, 6)  after_attention + ffn""", " x norm1 attention after_attention norm2 ffn"),
+    ("post", "layer", "gelu"): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm1            (5, 6) -> (5, 6)  layer_norm(x + attention)
+  ffn              (5, 6) -> (5, 6)  ffn(norm1)
+  after_ffn        (5, 6) -> (5, 6)  norm1 + ffn
+  norm2            (5, 6) -> (5, 6)  layer_norm(norm1 + ffn)""", " x attention after_attention norm1 ffn after_ffn"),
+    ("pre", None, "gelu"): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  ffn              (5, 6) -> (5, 6)  ffn(after_attention)
+  after_ffn        (5, 6) -> (5, 6)  after_attention + ffn""", " x attention after_attention ffn"),
+    ("post", None, None): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention""", " x attention"),
+    ("pre", "layer", None): ("""
+  x                (5, 6)
+  norm1            (5, 6) -> (5, 6)  layer_norm(x)
+  attention        (5, 6) -> (5, 6)  attention(norm1)
+  after_attention  (5, 6) -> (5, 6)  x + attention""", " x norm1 attention"),
+    ("post", "rms", None): ("""
+  x                (5, 6)
+  attention        (5, 6) -> (5, 6)  attention(x)
+  after_attention  (5, 6) -> (5, 6)  x + attention
+  norm1            (5, 6) -> (5, 6)  rms_norm(x + attention)""", " x attention after_attention"),
+}
+
+
+@pytest.mark.parametrize("placement, norm, ffn", STAGES)
+def test_trace_prints_every_step(placement, norm, ffn):
+    block = F.TransformerBlock.random(D, 2, ffn, placement=placement, norm=norm)
+    table, sources = STAGES[placement, norm, ffn]
+    trace = block.trace(X)
+    assert str(trace) == (f"TransformerBlock  {placement}-norm ({norm})   d_model = 6   n_heads = 2   "
+                          f"{block.n_parameters:,} parameters{table}")
+    assert [source for _, source, _, _ in trace.stages] == sources.split(" ")
+    x = X.copy()
+    trace = block.trace(x)
+    x[:] = 0  # the trace is a record
+    np.testing.assert_array_equal(trace["x"], X)
+
+
+@pytest.mark.parametrize("norm, usual", [("rms", 1e-6), ("layer", 1e-5)])
+@pytest.mark.parametrize("placement", ["pre", "post"])
+def test_eps_of_a_block(norm, usual, placement):
+    tiny = 1e-3 * X  # eps matters here
+    weights, ffn = np.zeros((4, D, D)), F.FeedForward(np.eye(D), None, np.eye(D), None, "identity")
+
+    def build(**eps):
+        return F.TransformerBlock(*weights, ffn, placement=placement, norm=norm, **eps)
+
+    def by_formula(eps):
+        def normalize(v):
+            return F.rms_norm(v, np.ones(D), eps) if norm == "rms" else F.layer_norm(v, np.ones(D), None, eps)
+        if placement == "pre":
+            return tiny + normalize(tiny)
+        h = normalize(tiny)
+        return normalize(h + h)
+    assert build().eps == build(eps=None).eps == usual
+    np.testing.assert_array_equal(build()(tiny), by_formula(usual))
+    for eps in (0, 1e-2, np.float32(0.5)):
+        assert type(build(eps=eps).eps) is float
+        np.testing.assert_array_equal(build(eps=eps)(tiny), by_formula(eps))
+        assert np.abs(build(eps=eps)(tiny) - by_formula(usual)).max() > 1e-8
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_gains_start_at_1_and_biases_at_0(dtype):
+    for norm, ffn, names in (("rms", "relu", "gain1 gain2"), ("layer", "relu", "gain1 bias1 gain2 bias2"),
+                             ("layer", None, "gain1 bias1"), ("rms", None, "gain1"), (None, "relu", "")):
+        block = F.TransformerBlock.random(D, ffn=ffn, norm=norm, dtype=dtype)
+        assert [n for n in block.parameters() if n[:4] in ("gain", "bias")] == names.split()
+        for name in names.split():
+            assert getattr(block, name).dtype == dtype
+            assert getattr(block, name).tolist() == [1.0 if name[:4] == "gain" else 0.0] * D
+
+
+def test_random_block_is_the_pinned_draw():
+    r = np.random.default_rng(0)
+    weights = [r.normal(size=(D, D)) / math.sqrt(D) for _ in range(4)]
+    block = F.TransformerBlock.random(D)
+    for name, W_ in zip(("W_q", "W_k", "W_v", "W_o"), weights):
+        np.testing.assert_allclose(getattr(block, name), W_, rtol=1e-15)
+    np.testing.assert_array_equal(block.ffn.W_gate, F.GatedFeedForward.random(D, seed=r).W_gate)
+    for kind, biases in (("relu", 2), ("swiglu", 0)):
+        assert sum(name.startswith("ffn.b") for name in F.TransformerBlock.random(D, ffn=kind).parameters()) == biases
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 2**31), st.integers(0, T - 1))
 def test_causal_blocks_do_not_look_ahead(seed, t):
@@ -146,41 +286,168 @@ def test_inputs_are_not_modified_and_infinities_do_not_warn():
     np.testing.assert_array_equal(x, before)
 
 
+def block(**options):
+    return F.TransformerBlock.random(D, 2, **options)
+
+
+def set_in(layer, name, value):
+    return lambda: setattr(layer, name, value)
+
+
+EYE, EYE_CUT = np.eye(9), "array([[1., 0., 0., 0., 0., 0., 0., 0., 0.], [0., 1., 0.,..."
+NORM, EPS = "norm must be 'rms', 'layer' or None, got", "eps must be a number that is at least 0, got"
+AXIS, WHOLE = "axis must be an axis of x, which has shape (1,); got", "must be a positive integer, got"
+BUILT = "when the block was built and cannot become"
+ANY_FFN = "ffn must be a FeedForward, GatedFeedForward, MixtureOfExperts or None, got"
+SIX, RELU_8 = np.ones(6), "FeedForward(d_model=8, d_ff=32, activation='relu', 552 pa..."
+
 BAD = [
-    (lambda: F.softmax(None), TypeError, "x must hold real numbers"),
-    (lambda: F.softmax([1.0], axis=1), ValueError, r"axis must be an axis of x, which has shape \(1,\); got 1"),
+    (lambda: F.softmax(None), TypeError, f"x {REAL} None"),
+    (lambda: F.softmax(1.0), ValueError, "x must have at least one dimension, got a scalar"),
+    (lambda: F.softmax([1.0], axis=1), ValueError, f"{AXIS} 1"),
+    (lambda: F.softmax([1.0], axis=-2), ValueError, f"{AXIS} -2"),
+    (lambda: F.softmax([1.0], axis=10**70), ValueError, f"{AXIS} 1{'0' * 56}..."),
     (lambda: F.softmax([1.0], axis="a"), TypeError, "axis must be an integer, got 'a'"),
-    (lambda: F.layer_norm(X, np.ones(5), None), ValueError, "x has last dimension 6, but .*d_model = 5"),
-    (lambda: F.layer_norm(X, np.ones((1, D)), None), ValueError, r"gain must have shape \(d_model,\)"),
-    (lambda: F.layer_norm(X, np.ones(D), np.ones(5)), ValueError, r"bias must have gain's shape \(6,\), got \(5,\)"),
-    (lambda: F.rms_norm(X, np.ones(D), eps=-1), ValueError, "eps must be a number that is at least 0, got -1"),
-    (lambda: F.rms_norm(X, np.ones(D), eps=None), TypeError, "eps must be a number"),
+    (lambda: F.softmax([1.0], axis=True), TypeError, "axis must be an integer, got True"),
+    (lambda: F.softmax([1.0], axis=None), TypeError, "axis must be an integer, got None"),
+    # the norms
+    (lambda: F.layer_norm(X, np.ones(5), None), ValueError,
+     "x has last dimension 6, but gain has d_model = 5 (x.shape = (5, 6))"),
+    (lambda: F.rms_norm(X[:, :4], SIX), ValueError,
+     "x has last dimension 4, but gain has d_model = 6 (x.shape = (5, 4))"),
+    (lambda: F.layer_norm(1.0, SIX, None), ValueError, "x must have shape (..., 6), got a scalar"),
+    (lambda: F.rms_norm(None, SIX), TypeError, f"x {REAL} None"),
+    (lambda: F.layer_norm(X, np.ones((1, D)), None), ValueError, "gain must have shape (d_model,), got (1, 6)"),
+    (lambda: F.rms_norm(X, 1.0), ValueError, "gain must have shape (d_model,), got ()"),
+    (lambda: F.rms_norm(X, None), TypeError, f"gain {REAL} None"),
+    (lambda: F.layer_norm(X, SIX, np.ones(5)), ValueError, "bias must have gain's shape (6,), got (5,)"),
+    (lambda: F.layer_norm(X, SIX, "b"), TypeError, f"bias {REAL} a str of dtype <U1"),
+    (lambda: F.rms_norm(X, SIX, eps=-1), ValueError, f"{EPS} -1"),
+    (lambda: F.rms_norm(X, SIX, eps=float("nan")), ValueError, f"{EPS} nan"),
+    (lambda: F.rms_norm(X, SIX, eps=-10**70), ValueError, f"{EPS} -1{'0' * 55}..."),
+    (lambda: F.rms_norm(X, SIX, eps=None), TypeError, f"{EPS} None"),
+    (lambda: F.layer_norm(X, SIX, None, eps=True), TypeError, f"{EPS} True"),
+    (lambda: F.layer_norm(X, SIX, None, eps=EYE), TypeError, f"{EPS} {EYE_CUT}"),
+    # attention
     (lambda: F.attention(X, *W, n_heads=4), ValueError, "n_heads must divide d_model = 6, got 4"),
-    (lambda: F.attention(X, *W, n_heads=0), ValueError, "n_heads must be a positive integer, got 0"),
-    (lambda: F.attention(X, *W, n_heads=2.0), TypeError, "n_heads must be a positive integer, got 2.0"),
-    (lambda: F.attention(X[0], *W), ValueError, r"x must have shape \(..., T, 6\), got \(6,\)"),
-    (lambda: F.attention(X[:, :5], *W), ValueError, "x has last dimension 5"),
-    (lambda: F.attention(X, W[0], W[1], W[2, :5], W[3]), ValueError, "W_v must have shape"),
-    (lambda: F.attention(X, W[0][:, :5], *W[1:]), ValueError, r"W_q must have shape \(d_model, d_model\)"),
+    (lambda: F.attention(X, *W, n_heads=0), ValueError, f"n_heads {WHOLE} 0"),
+    (lambda: F.attention(X, *W, n_heads=2.0), TypeError, f"n_heads {WHOLE} 2.0"),
+    (lambda: F.attention(X, *W, n_heads=10**5000), ValueError,
+     "n_heads must divide d_model = 6, got an object of type int"),
+    (lambda: F.attention(1.0, *W), ValueError, "x must have shape (..., T, 6), got a scalar"),
+    (lambda: F.attention(X[0], *W), ValueError, "x must have shape (..., T, 6), got (6,)"),
+    (lambda: F.attention(None, *W), TypeError, f"x {REAL} None"),
+    (lambda: F.attention(X[:, :5], *W), ValueError,
+     "x has last dimension 5, but W_q has d_model = 6 (x.shape = (5, 5))"),
+    (lambda: F.attention(X, W[0], W[1], W[2, :5], W[3]), ValueError,
+     "W_v must have shape (6, 6) to fit d_model = 6; got (5, 6)"),
+    (lambda: F.attention(X, W[0], None, *W[2:]), TypeError, f"W_k {REAL} None"),
+    (lambda: F.attention(X, W[0][:, :5], *W[1:]), ValueError,
+     "W_q must have shape (d_model, d_model), both at least 1; got (6, 5)"),
+    # the block, when built
     (lambda: F.TransformerBlock(*W, placement="mid"), ValueError, "placement must be 'pre' or 'post', got 'mid'"),
-    (lambda: F.TransformerBlock(*W, norm="batch"), ValueError, "norm must be 'rms', 'layer' or None, got 'batch'"),
-    (lambda: F.TransformerBlock(*W, ffn=F.FeedForward.random(8)), ValueError, "ffn must have d_model = 6"),
-    (lambda: F.TransformerBlock(*W, gain1=np.ones(5)), ValueError, "gain1 must have shape"),
-    (lambda: F.TransformerBlock(*W, bias1=np.ones(6)), ValueError, "bias1 is given, but norm='rms'"),
-    (lambda: F.TransformerBlock.random(0), ValueError, "d_model must be a positive integer"),
-    (lambda: F.TransformerBlock.random(6)(X[:, :3]), ValueError, "x has last dimension 3"),
-    (lambda: F.TransformerBlock.random(6).backward(X, X), TypeError, "trace must be what"),
-    (lambda: F.TransformerBlock.random(6).backward(F.TransformerBlock.random(6).trace(X), X), ValueError, "another"),
+    (lambda: F.TransformerBlock(*W, placement=None), ValueError, "placement must be 'pre' or 'post', got None"),
+    (lambda: F.TransformerBlock(*W, placement=np.array(["pre", "post"])), ValueError,
+     "placement must be 'pre' or 'post', got array(['pre', 'post'], dtype='<U4')"),
+    (lambda: F.TransformerBlock(*W, norm="batch"), ValueError, f"{NORM} 'batch'"),
+    (lambda: F.TransformerBlock(*W, norm=["rms"]), ValueError, f"{NORM} ['rms']"),
+    (lambda: F.TransformerBlock(*W, norm=EYE), ValueError, f"{NORM} {EYE_CUT}"),
+    (lambda: F.TransformerBlock(*W, eps=-1.0), ValueError, f"{EPS} -1.0"),
+    (lambda: F.TransformerBlock(*W, eps="1e-5"), TypeError, f"{EPS} '1e-5'"),
+    (lambda: F.TransformerBlock(*W, ffn=3), TypeError, f"{ANY_FFN} 3"),
+    (lambda: F.TransformerBlock(*W, ffn=block()), TypeError,
+     f"{ANY_FFN} TransformerBlock(d_model=6, n_heads=2, causal=False, plac..."),
+    (lambda: F.TransformerBlock(*W, ffn=F.FeedForward.random(8)), ValueError,
+     f"ffn must have d_model = 6 like the attention weights, got {RELU_8}"),
+    (lambda: F.TransformerBlock(*W, gain1=np.ones(5)), ValueError,
+     "gain1 must have shape (6,) to fit d_model = 6; got (5,)"),
+    (lambda: F.TransformerBlock(*W, gain1="g"), TypeError, f"gain1 {REAL} a str of dtype <U1"),
+    (lambda: F.TransformerBlock(*W, bias1=SIX), ValueError, "bias1 is given, but norm='rms' has no biases"),
+    (lambda: F.TransformerBlock(*W, bias2=SIX), ValueError, "bias2 is given, but norm='rms' has no biases"),
+    (lambda: F.TransformerBlock(*W, gain2=SIX), ValueError, "gain2 is given, but ffn=None has no second norm"),
+    (lambda: F.TransformerBlock(*W, norm="layer", bias2=SIX), ValueError,
+     "bias2 is given, but ffn=None has no second norm"),
+    (lambda: F.TransformerBlock(*W, norm=None, gain1=SIX), ValueError,
+     "gain1 is given, but norm=None has no gains and biases"),
+    (lambda: F.TransformerBlock.random(0), ValueError, f"d_model {WHOLE} 0"),
+    (lambda: F.TransformerBlock.random(8, n_heads=3), ValueError, "n_heads must divide d_model = 8, got 3"),
+    (lambda: F.TransformerBlock.random(8, ffn="mlp"), ValueError, f"kind must be one of {KIND_NAMES}; got 'mlp'"),
+    (lambda: F.TransformerBlock.random(8, seed=-1), ValueError,
+     "seed must be a non-negative integer or a numpy.random.Generator, got -1"),
+    (lambda: F.TransformerBlock.random(8, dtype=int), TypeError,
+     "dtype must be float16, float32 or float64, got <class 'int'>"),
+    # the block, when something is replaced
+    (set_in(block(), "norm", "layer"), ValueError, f"norm was 'rms' {BUILT} 'layer': build another block"),
+    (set_in(block(), "norm", None), ValueError, f"norm was 'rms' {BUILT} None: build another block"),
+    (set_in(block(norm=None), "norm", "rms"), ValueError, f"norm was None {BUILT} 'rms': build another block"),
+    (set_in(block(), "norm", EYE), ValueError, f"{NORM} {EYE_CUT}"),
+    (set_in(block(), "placement", "mid"), ValueError, "placement must be 'pre' or 'post', got 'mid'"),
+    (set_in(block(), "eps", -1), ValueError, f"{EPS} -1"),
+    (set_in(block(), "n_heads", 4), ValueError, "n_heads must divide d_model = 6, got 4"),
+    (set_in(block(), "n_heads", True), TypeError, f"n_heads {WHOLE} True"),
+    (set_in(block(), "d_model", 7), ValueError,
+     "d_model was 6 when this layer was built and cannot become 7: build another layer"),
+    (set_in(block(), "W_q", np.ones((6, 5))), ValueError, "W_q must have shape (6, 6) to fit d_model = 6; got (6, 5)"),
+    (set_in(block(), "W_q", None), TypeError, f"W_q {REAL} None"),
+    (set_in(block(), "ffn", F.FeedForward.random(8)), ValueError,
+     f"ffn must have d_model = 6 like the attention weights, got {RELU_8}"),
+    (set_in(block(), "ffn", "relu"), TypeError, f"{ANY_FFN} 'relu'"),
+    (set_in(block(), "ffn", None), ValueError, "ffn was GatedFeedForward(d_model=6, d_ff=16, activation='silu', 2... "
+     f"{BUILT} None: build another block"),
+    (set_in(block(ffn=None), "ffn", F.FeedForward.random(6)), ValueError,
+     f"ffn was None {BUILT} FeedForward(d_model=6, d_ff=24, activation='relu', 318 pa...: build another block"),
+    (set_in(block(), "gain1", np.ones((1, 6))), ValueError,
+     "gain1 must have shape (6,) to fit d_model = 6; got (1, 6)"),
+    (set_in(block(), "gain2", None), ValueError,
+     f"gain2 was array([1., 1., 1., 1., 1., 1.]) {BUILT} None: build another block"),
+    (set_in(block(norm="layer"), "bias1", None), ValueError,
+     f"bias1 was array([0., 0., 0., 0., 0., 0.]) {BUILT} None: build another block"),
+    *[(set_in(block(ffn=None), name, SIX), ValueError,
+       f"{name} was None {BUILT} array([1., 1., 1., 1., 1., 1.]): build another block")
+      for name in ("bias1", "gain2", "bias2")],
+    # the block, when called
+    (lambda: block()(X[:, :3]), ValueError,
+     "x has last dimension 3, but this block was built for d_model = 6 (x.shape = (5, 3))"),
+    (lambda: block().trace(X[:, :3]), ValueError,
+     "x has last dimension 3, but this block was built for d_model = 6 (x.shape = (5, 3))"),
+    (lambda: block()(X[0]), ValueError, "x must have shape (..., T, 6), got (6,)"),
+    (lambda: block().trace(2.0), ValueError, "x must have shape (..., T, 6), got a scalar"),
+    (lambda: block()(None), TypeError, f"x {REAL} None"),
+    (lambda: block().backward(X, X), TypeError, "trace must be what trace(x) returned, got ndarray"),
+    (lambda: block().backward(block(ffn="gelu").trace(X), X), ValueError,
+     "trace was made by another layer, TransformerBlock(d_model=6, n_heads=2, causal=False, plac...; it must be a "
+     "trace of this one, TransformerBlock(d_model=6, n_heads=2, causal=False, plac..."),
+    (lambda: block().backward(F.FeedForward.random(6).trace(X), X), ValueError,
+     "trace was made by another layer, FeedForward(d_model=6, d_ff=24, activation='relu', 318 pa...; it must be a "
+     "trace of this one, TransformerBlock(d_model=6, n_heads=2, causal=False, plac..."),
+    (lambda: (b := block()).backward(b.trace(X), X[0]), ValueError, "dy must have the output's shape (5, 6), got (6,)"),
+    (lambda: (b := block()).backward(b.trace(X), "dy"), TypeError, f"dy {REAL} a str of dtype <U2"),
 ]
 
 
 @pytest.mark.parametrize("call, error, says", BAD)
 def test_bad_input(call, error, says):
-    with pytest.raises(error, match=says):
-        call()
+    assert_error(call, error, says)
+
+
+def test_what_may_be_replaced():
+    b, x = block(norm="layer"), np.ones((2, D))
+    b.ffn, b.placement, b.n_heads, b.norm = F.FeedForward.random(D, 5), "post", 3, "layer"
+    b.gain1, b.bias1, b.W_q = [2.0] * D, [1] * D, W[0].tolist()
+    b.eps = None
+    assert b.eps == 1e-5 and b.gain1.dtype == b.bias1.dtype == np.float64
+    again = F.TransformerBlock(W[0], b.W_k, b.W_v, b.W_o, b.ffn, 3, False, "post", "layer", [2.0] * D, [1.0] * D)
+    np.testing.assert_array_equal(b(x), again(x))
+    b.eps = 3
+    assert b.eps == 3.0 and (b(x) != again(x)).any()
 
 
 def test_counts_and_repr():
     block = F.TransformerBlock.random(D, 2, ffn="relu", norm="layer")
     assert block.n_parameters == F.attention_parameters(D, 2) + F.ffn_parameters(D, 4 * D, bias=True) + 4 * D
-    assert "\n" not in repr(block) and "n_heads=2" in repr(block)
+    assert repr(block) == ("TransformerBlock(d_model=6, n_heads=2, causal=False, placement='pre', norm='layer', "
+                           "ffn=FeedForward(d_model=6, d_ff=24, activation='relu', 318 parameters, float64), "
+                           "486 parameters)")
+    wide = F.TransformerBlock.random(20, ffn=None, norm=None, placement="post", causal=1)
+    assert repr(wide) == ("TransformerBlock(d_model=20, n_heads=1, causal=True, placement='post', norm=None, ffn=None, "
+                          "1,600 parameters)")

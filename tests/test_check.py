@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from errors import assert_error
 from student_answers import RIGHT, WRONG
 
 from ffn_numpy.check import CheckFailed, NotAttempted, check, show_guess
@@ -201,13 +202,20 @@ def test_failed_checks_are_shown_without_a_traceback():
     assert issubclass(NotAttempted, CheckFailed) and issubclass(CheckFailed, AssertionError)
 
 
-def test_unknown_exercises_and_seeds_are_refused():
-    for number in ("1.9", "0.1", "12.1", "lift", "", None, 1.1, 7):
-        with pytest.raises(ValueError, match="exercise must be one of"):
-            check(number, abs)
-    for seed in (-1, "x", 1.5):
-        with pytest.raises((ValueError, TypeError), match="seed must be"):
-            check("1.1", abs, seed)
+@pytest.mark.parametrize("number, known, came", [
+    ("1.9", "1.", "'1.9'"), ("11.1x", "11.", "'11.1x'"), ("0.1", "", "'0.1'"), ("12.1", "", "'12.1'"),
+    ("lift", "", "'lift'"), ("", "", "''"), (None, "", "None"), (1.1, "", "1.1"), (7, "", "7"),
+    ("1" * 99, "", f"'{'1' * 56}..."),
+])
+def test_unknown_exercises_are_refused(number, known, came):
+    names = ", ".join(repr(name) for name in NUMBERS if name.startswith(known))
+    assert_error(lambda: check(number, abs), ValueError, f"exercise must be one of {names}; got {came}")
+
+
+def test_bad_seeds_are_refused():
+    for seed, error in ((-1, ValueError), ("x", TypeError), (1.5, TypeError)):
+        assert_error(lambda seed=seed: check("1.1", abs, seed), error,
+                     f"seed must be a non-negative integer or a numpy.random.Generator, got {seed!r}")
 
 
 def test_a_check_leaves_the_world_as_it_was():

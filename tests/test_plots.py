@@ -9,6 +9,7 @@ import pytest
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt  # noqa: E402
+from errors import ACTIVATION_NAMES, REAL, assert_error  # noqa: E402
 
 import ffn_numpy as F  # noqa: E402
 from ffn_numpy import plots  # noqa: E402
@@ -132,30 +133,52 @@ def test_gate_heatmap_holds_the_three_matrices():
     assert low == -high and len([p for p in ax.patches if p.get_height() == 1]) == 3
 
 
+DICT = "arrays must be a dict of label -> array, not empty; got"
+FINITE, ONE_SHAPE = "arrays['x'] must hold finite values, got shape", "must be matrices of one shape, got"
+ORDERED, TWO = "limits must be finite with low < high, got", "limits must be two numbers (low, high), got"
+MARK, NOT_EMPTY = "mark must be a token, 0 to 6, got", "shapes must name at least one array that is not empty, got"
+CURVES = f"names must be one or more of {ACTIVATION_NAMES}; got"
+BOTH = (lambda **k: plots.shape_ledger({"x": (9, 8), "y": (7, 8)}, **k), lambda **k: plots.gate_heatmap(X, X, X, **k))
+
+
 @pytest.mark.parametrize("call, error, says", [
-    (lambda: plots.distribution({}), TypeError, "arrays must be a dict of label -> array, not empty"),
-    (lambda: plots.distribution([X]), TypeError, "arrays must be a dict"),
-    (lambda: plots.distribution({"x": []}), ValueError, r"arrays\['x'\] must hold finite values, got shape \(0,\)"),
-    (lambda: plots.distribution({"x": [1, np.nan, np.inf]}), ValueError, "with 2 NaN or inf"),
-    (lambda: plots.distribution({"x": "abc"}), TypeError, r"arrays\['x'\] must hold real numbers"),
+    (lambda: plots.distribution({}), TypeError, f"{DICT} {{}}"),
+    (lambda: plots.distribution([1.0]), TypeError, f"{DICT} [1.0]"),
+    (lambda: plots.distribution({"x": []}), ValueError, f"{FINITE} (0,) with 0 NaN or inf"),
+    (lambda: plots.distribution({"x": [[1, np.nan, np.inf]]}), ValueError, f"{FINITE} (1, 3) with 2 NaN or inf"),
+    (lambda: plots.distribution({"y": X, "x": "abc"}), TypeError, f"arrays['x'] {REAL} a str of dtype <U3"),
     (lambda: plots.distribution({"x": X}, bins=0), ValueError, "bins must be a positive integer, got 0"),
-    (lambda: plots.distribution({"x": X}, limits=(1, 1)), ValueError, "limits must be finite with low < high"),
-    (lambda: plots.distribution({"x": X}, limits=3), ValueError, "limits must be two numbers"),
-    (lambda: plots.gate_heatmap(X, X, X[:3]), ValueError, r"of one shape, got \[\(7, 8\), \(7, 8\), \(3, 8\)\]"),
-    (lambda: plots.gate_heatmap(X, X, X, mark=7), ValueError, "mark must be a token, 0 to 6, got 7"),
-    (lambda: plots.gate_heatmap(X, X, X * np.nan), ValueError, "finite numbers"),
-    (lambda: plots.shape_ledger({"x": (7, 8)}, mark=7), ValueError, "mark must be a token, 0 to 6, got 7"),
-    (lambda: plots.shape_ledger({"x": (7, 8)}, mark=1.5), ValueError, "mark must be a token"),
+    (lambda: plots.distribution({"x": X}, bins=2.5), TypeError, "bins must be a positive integer, got 2.5"),
+    (lambda: plots.distribution({"x": X}, limits=(1, 1)), ValueError, f"{ORDERED} (1, 1)"),
+    (lambda: plots.distribution({"x": X}, limits=(0, np.inf)), ValueError, f"{ORDERED} (0, inf)"),
+    (lambda: plots.distribution({"x": X}, limits=3), ValueError, f"{TWO} 3"),
+    (lambda: plots.distribution({"x": X}, limits=(1, 2, 3)), ValueError, f"{TWO} (1, 2, 3)"),
+    (lambda: plots.distribution({"x": X}, limits="ab"), ValueError, f"{TWO} 'ab'"),
+    (lambda: plots.gate_heatmap(X, X, X[:3]), ValueError,
+     f"gate, value and product {ONE_SHAPE} [(7, 8), (7, 8), (3, 8)]"),
+    (lambda: plots.gate_heatmap(X[0], X[0], X[0]), ValueError,
+     f"gate, value and product {ONE_SHAPE} [(8,), (8,), (8,)]"),
+    (lambda: plots.gate_heatmap(X, None, X), TypeError, f"value {REAL} None"),
+    (lambda: plots.gate_heatmap(X, X, X * np.nan), ValueError,
+     "gate, value and product must hold finite numbers, got shape (7, 8)"),
+    (lambda: plots.gate_heatmap(*[X[:, :0]] * 3), ValueError,
+     "gate, value and product must hold finite numbers, got shape (7, 0)"),
+    *[(lambda draw=draw, mark=mark: draw(mark=mark), ValueError, f"{MARK} {mark!r}")
+      for draw in BOTH for mark in (7, -1, 1.5, True, "3")],
     (lambda: plots.shape_ledger({"x": (7, 8)}, highlight="y"), ValueError, "highlight must be one of x; got 'y'"),
-    (lambda: plots.shape_ledger({}), ValueError, "shapes must name at least one array"),
-    (lambda: plots.shape_ledger(None), TypeError, "shapes must be a Trace or a dict"),
-    (lambda: plots.activation_curves(["relu", "tanh"]), ValueError, r"names must be .*got \['relu', 't"),
-    (lambda: plots.activation_curves([]), ValueError, r"names must be one or more of relu.*got \[\]"),
-    (lambda: plots.activation_curves("relu", limits=(2, -2)), ValueError, "limits must be finite with low < high"),
+    (lambda: plots.shape_ledger({}), ValueError, f"{NOT_EMPTY} {{}}"),
+    (lambda: plots.shape_ledger({"x": ()}), ValueError, f"{NOT_EMPTY} {{'x': ()}}"),
+    (lambda: plots.shape_ledger({"x": (7, 8), "y": (0, 8)}), ValueError, f"{NOT_EMPTY} {{'x': (7, 8), 'y': (0, 8)}}"),
+    (lambda: plots.shape_ledger(None), TypeError, "shapes must be a Trace or a dict of stage name -> shape, got None"),
+    (lambda: plots.activation_curves(["relu", "tanh"]), ValueError, f"{CURVES} ['relu', 'tanh']"),
+    (lambda: plots.activation_curves([]), ValueError, f"{CURVES} []"),
+    (lambda: plots.activation_curves(None), ValueError, f"{CURVES} None"),
+    (lambda: plots.activation_curves([["relu"]]), ValueError, f"{CURVES} [['relu']]"),
+    (lambda: plots.activation_curves("relu", limits=(2, -2)), ValueError, f"{ORDERED} (2, -2)"),
 ])
 def test_bad_arguments(call, error, says):
-    with pytest.raises(error, match=says):
-        call()
+    assert_error(call, error, says)
+    assert not plt.get_fignums()  # no empty figure stays behind
 
 
 def test_many_labels_share_the_colours():

@@ -3,6 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from errors import assert_error
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,26 +78,38 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize("bad, error", [(0, ValueError), (-4, ValueError), (8.5, TypeError), (8.0, TypeError),
-                                        ("8", TypeError), (True, TypeError), ([8], TypeError)])
+@pytest.mark.parametrize("bad, error, came", [
+    (0, ValueError, "0"), (-4, ValueError, "-4"), (8.5, TypeError, "8.5"), (8.0, TypeError, "8.0"),
+    ("8", TypeError, "'8'"), (True, TypeError, "True"), ([8], TypeError, "[8]"),
+    ("8" * 99, TypeError, f"'{'8' * 56}..."),
+    pytest.param(-10**5000, ValueError, "an object of type int", id="huge"),
+])
 @pytest.mark.parametrize("function, names", CALLS)
-def test_sizes_must_be_positive_integers(function, names, bad, error):
+def test_sizes_must_be_positive_integers(function, names, bad, error, came):
     for name in names:
-        with pytest.raises(error, match=f"^{name} must be a positive integer, got"):
-            function(**{n: bad if n == name else 1 for n in names})
+        assert_error(lambda name=name: function(**{n: bad if n == name else 1 for n in names}), error,
+                     f"{name} must be a positive integer, got {came}")
     assert function(*[np.int64(1)] * len(names)) == function(*[1] * len(names))
 
 
-@pytest.mark.parametrize("bad, error", [(0, ValueError), (-1.3, ValueError), (float("nan"), ValueError),
-                                        (float("inf"), ValueError), ("1.3", TypeError), (None, TypeError),
-                                        (True, TypeError), (1e-9, ValueError)])
-def test_bad_multiplier(bad, error):
-    with pytest.raises(error, match="^ffn_dim_multiplier "):
-        F.llama_d_ff(64, ffn_dim_multiplier=bad)
+LEAVES = ("ffn_dim_multiplier must be a positive finite number that leaves a d_ff of at least 1 for d_model = 64, "
+          "got")
+
+
+@pytest.mark.parametrize("bad, error, says", [
+    (0, ValueError, f"{LEAVES} 0"), (-1.3, ValueError, f"{LEAVES} -1.3"), (float("nan"), ValueError, f"{LEAVES} nan"),
+    (float("inf"), ValueError, f"{LEAVES} inf"), (1e-9, ValueError, f"{LEAVES} 1e-09"),
+    pytest.param(10**5000, ValueError, f"{LEAVES} an object of type int", id="huge"),
+    ("1.3", TypeError, "ffn_dim_multiplier must be a positive number, got '1.3'"),
+    (None, TypeError, "ffn_dim_multiplier must be a positive number, got None"),
+    (True, TypeError, "ffn_dim_multiplier must be a positive number, got True"),
+])
+def test_bad_multiplier(bad, error, says):
+    assert_error(lambda: F.llama_d_ff(64, ffn_dim_multiplier=bad), error, says)
 
 
 def test_heads_must_divide():
-    with pytest.raises(ValueError, match="n_heads must divide d_model = 8, got 3"):
-        F.attention_parameters(8, 3)
-    with pytest.raises(ValueError, match="n_kv_heads must divide n_heads = 4, got 3"):
-        F.attention_parameters(8, 4, 3)
+    assert_error(lambda: F.attention_parameters(8, 3), ValueError, "n_heads must divide d_model = 8, got 3")
+    assert_error(lambda: F.attention_parameters(8, 4, 3), ValueError, "n_kv_heads must divide n_heads = 4, got 3")
+    assert_error(lambda: F.attention_parameters(8, 10**5000), ValueError,
+                 "n_heads must divide d_model = 8, got an object of type int")

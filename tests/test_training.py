@@ -3,9 +3,10 @@ import math
 
 import numpy as np
 import pytest
+from errors import KIND_NAMES, REAL, assert_error
 from finite_differences import assert_gradients
 
-from ffn_numpy import TransformerBlock
+from ffn_numpy import FeedForward, TransformerBlock
 from ffn_numpy import training as T
 
 R = np.random.default_rng(0)
@@ -97,16 +98,116 @@ def test_zero_blocks_model_is_embedding_and_readout():
     np.testing.assert_allclose(model(np.array([[0, 1, 2]])), [[0, 0, 1]])
 
 
+def adam(**arguments):
+    return lambda: T.Adam({"w": np.ones(2)}, **arguments)
+
+
+def step(gradients, lr=0.1):
+    return lambda: T.Adam({"w": np.ones(2), "b": np.ones(())}).step(gradients, lr)
+
+
+def train(model=None, batch=abs, n_steps=1, peak=0.1, **arguments):
+    return lambda: T.train(model or T.FFNModel.random("relu", 4, 4, 2), batch, n_steps, peak, **arguments)
+
+
+def half_model(n):
+    """A model with n parameters in float16."""
+    class Model(T.FFNModel):
+        def parameters(self):
+            return super().parameters() | {f"p{i}": np.ones(1, np.float16) for i in range(n)}
+    return Model.random("relu", 4, 4, 2)
+
+
+BLOCK, RNG = TransformerBlock.random(6), np.random.default_rng(0)
+TARGETS, LOGITS = "targets must be integers, got", "logits must have shape (n, n_classes), both at least 1; got"
+BETAS, EPS = "betas must be two numbers in [0, 1), got", "eps must be a number that is at least 0, got"
+WHOLE, MODEL = "must be a positive integer, got", "model must have parameters() and loss(inputs, targets), got"
+HALF = "model must have float32 or float64 parameters to train: float16 loses small updates; got float16 in"
+READOUT = "U must have shape (d_model, n_outputs) with d_model = 6, got"
+PARAMETERS = "parameters must be a dict of name -> ndarray, got"
+GENERATOR = "rng must be a numpy.random.Generator such as np.random.default_rng(0), got int"
+
+
 @pytest.mark.parametrize("call, error, says", [
-    (lambda: T.cross_entropy(np.ones(3), [0]), ValueError, r"logits must have shape \(n, n_classes\)"),
-    (lambda: T.cross_entropy(np.ones((2, 3)), [0]), ValueError, r"targets must have shape \(2,\), got \(1,\)"),
-    (lambda: T.cross_entropy(np.ones((1, 3)), [3]), ValueError, r"targets must be in 0..2, got 3..3"),
-    (lambda: T.cross_entropy(np.ones((1, 3)), [0.5]), TypeError, "targets must be integers"),
-    (lambda: T.mean_squared_error([1.0], [1.0, 2.0]), ValueError, "targets must have y's shape"),
-    (lambda: T.Adam({}, betas=(0.9, 1.0)), ValueError, "betas must be two numbers"),
-    (lambda: T.Adam({"w": np.ones(1)}).step({}, 0.1), ValueError, "gradients must hold every parameter; missing: w"),
-    (lambda: T.train(None, None, 0, 0.1), ValueError, "n_steps must be a positive integer"),
+    (lambda: T.cross_entropy(None, [0]), TypeError, f"logits {REAL} None"),
+    (lambda: T.cross_entropy(np.ones(3), [0]), ValueError, f"{LOGITS} (3,)"),
+    (lambda: T.cross_entropy(np.ones((0, 3)), []), ValueError, f"{LOGITS} (0, 3)"),
+    (lambda: T.cross_entropy(np.ones((2, 3)), [0]), ValueError, "targets must have shape (2,), got (1,)"),
+    (lambda: T.cross_entropy(np.ones((2, 3)), [[0], [1]]), ValueError, "targets must have shape (2,), got (2, 1)"),
+    (lambda: T.cross_entropy(np.ones((1, 3)), [3]), ValueError, "targets must be in 0..2, got 3..3"),
+    (lambda: T.cross_entropy(np.ones((2, 3)), [-1, 0]), ValueError, "targets must be in 0..2, got -1..0"),
+    (lambda: T.cross_entropy(np.ones((1, 3)), [0.5]), TypeError, f"{TARGETS} a list of dtype float64"),
+    (lambda: T.cross_entropy(np.ones((1, 3)), None), TypeError, f"{TARGETS} None"),
+    (lambda: T.cross_entropy(np.ones((1, 3)), [[1], [1, 2]]), TypeError, f"{TARGETS} [[1], [1, 2]]"),
+    (lambda: T.mean_squared_error([1.0], [1.0, 2.0]), ValueError, "targets must have y's shape (1,), got (2,)"),
+    (lambda: T.mean_squared_error([], []), ValueError, "y must hold at least one number, got shape (0,)"),
+    (lambda: T.mean_squared_error(None, 1), TypeError, f"y {REAL} None"),
+    (lambda: T.mean_squared_error(1, "t"), TypeError, f"targets {REAL} a str of dtype <U1"),
+    # Adam
+    (adam(betas=0.9), TypeError, f"{BETAS} 0.9"), (adam(betas=None), TypeError, f"{BETAS} None"),
+    (adam(betas=(0.9,)), TypeError, f"{BETAS} (0.9,)"), (adam(betas="ab"), TypeError, f"{BETAS} 'ab'"),
+    (adam(betas=(0.8, 0.9, 0.95)), TypeError, f"{BETAS} (0.8, 0.9, 0.95)"),
+    (adam(betas=np.eye(9)), TypeError, f"{BETAS} {' '.join(repr(np.eye(9)).split())[:57]}..."),
+    (adam(betas=(0.9, 1.0)), ValueError, f"{BETAS} (0.9, 1.0)"),
+    (adam(betas=(1, 0.9)), ValueError, f"{BETAS} (1, 0.9)"),
+    (adam(betas=(-0.1, 0.9)), ValueError, f"{BETAS} (-0.1, 0.9)"),
+    (adam(betas=(0.9, float("nan"))), ValueError, f"{BETAS} (0.9, nan)"),
+    (adam(eps=-1e-8), ValueError, f"{EPS} -1e-08"), (adam(eps=None), TypeError, f"{EPS} None"),
+    (lambda: T.Adam(None), TypeError, f"{PARAMETERS} None"),
+    (lambda: T.Adam({"w": [1.0]}), TypeError, f"{PARAMETERS} {{'w': [1.0]}}"),
+    (lambda: T.Adam({"w": "long" * 99}), TypeError, f"{PARAMETERS} {{'w': '{'long' * 12}lo..."),
+    (step(None), TypeError, "gradients must be a dict of name -> array, got None"),
+    (step({}), ValueError, "gradients must hold every parameter; missing: w, b"),
+    (step({"w": np.ones(2)}), ValueError, "gradients must hold every parameter; missing: b"),
+    (step({"w": np.ones(1), "b": 0.0}), ValueError, "gradients['w'] must have the parameter's shape (2,), got (1,)"),
+    (step({"w": np.ones(2), "b": 0.0}, None), TypeError, "lr must be a number, got None"),
+    # train
+    (train(n_steps=0), ValueError, f"n_steps {WHOLE} 0"), (train(n_steps=1.0), TypeError, f"n_steps {WHOLE} 1.0"),
+    (train(model="m"), TypeError, f"{MODEL} 'm'"),
+    (train(model=BLOCK), TypeError, f"{MODEL} TransformerBlock(d_model=6, n_heads=1, causal=False, plac..."),
+    (train(batch=3), TypeError, "batch must be a function of the step -> (inputs, targets), got 3"),
+    (train(peak=None), TypeError, "peak must be a number, got None"),
+    (train(warmup="1"), TypeError, "warmup must be a number, got '1'"),
+    (train(floor=True), TypeError, "floor must be a number, got True"),
+    (train(betas=0.9), TypeError, f"{BETAS} 0.9"),
+    (train(model=T.FFNModel(FeedForward.random(4, dtype=np.float16), np.ones((4, 2)))), TypeError,
+     f"{HALF} W1, b1, W2, b2"),
+    (train(model=half_model(6)), TypeError, f"{HALF} p0, p1, p2, p3, p4, p5"),
+    (train(model=half_model(7)), TypeError, f"{HALF} p0, p1, p2, p3, p4, p5, ..."),
+    # the models
+    (lambda: T.TokenModel(None, [BLOCK], np.eye(6)), TypeError, f"E {REAL} None"),
+    (lambda: T.TokenModel(np.ones(6), [BLOCK], np.eye(6)), ValueError,
+     "E must have shape (vocabulary, d_model), got (6,)"),
+    (lambda: T.TokenModel(np.eye(6), [], np.eye(6)), TypeError,
+     "blocks must be a list of at least one TransformerBlock, got []"),
+    (lambda: T.TokenModel(np.eye(6), ["b"], np.eye(6)), TypeError,
+     "blocks must be a list of at least one TransformerBlock, got ['b']"),
+    (lambda: T.TokenModel(np.eye(3), [BLOCK], np.eye(3)), ValueError,
+     "blocks[0] must have d_model = 3 like E, got TransformerBlock(d_model=6, n_heads=1, causal=False, plac..."),
+    (lambda: T.TokenModel(np.eye(6), [BLOCK], np.eye(5)), ValueError, f"{READOUT} (5, 5)"),
+    (lambda: T.TokenModel(np.eye(6), [BLOCK], np.ones(6)), ValueError, f"{READOUT} (6,)"),
+    (lambda: T.TokenModel(np.eye(6), [BLOCK], "U"), TypeError, f"U {REAL} a str of dtype <U1"),
+    *[(lambda name=name: T.TokenModel.random(**{"vocabulary": 9, "n_classes": 4, "ffn": "relu", name: 0}), ValueError,
+       f"{name} {WHOLE} 0") for name in ("vocabulary", "n_classes", "d_model", "d_ff", "n_heads", "n_layers")],
+    (lambda: T.TokenModel.random(9, 4, "tanh"), ValueError, f"kind must be one of {KIND_NAMES}; got 'tanh'"),
+    (lambda: T.TokenModel.random(9, 4, None, d_model=8.5), TypeError, f"d_model {WHOLE} 8.5"),
+    (lambda: T.TokenModel.random(9, 4, None, seed="s"), TypeError,
+     "seed must be a non-negative integer or a numpy.random.Generator, got 's'"),
+    (lambda: T.FFNModel(BLOCK, np.eye(6)), TypeError, "ffn must be a FeedForward or GatedFeedForward, got "
+     "TransformerBlock(d_model=6, n_heads=1, causal=False, plac..."),
+    (lambda: T.FFNModel(FeedForward.random(6), np.eye(5)), ValueError, f"{READOUT} (5, 5)"),
+    (lambda: T.FFNModel.random("relu", 4, 4, 0), ValueError, f"n_outputs {WHOLE} 0"),
+    (lambda: T.FFNModel.random("relu", 4, 4, 2, seed=-1), ValueError,
+     "seed must be a non-negative integer or a numpy.random.Generator, got -1"),
+    # the tasks
+    (lambda: T.starred_digits(5, 0), TypeError, GENERATOR),
+    (lambda: T.starred_digits(0, RNG), ValueError, f"n {WHOLE} 0"),
+    (lambda: T.starred_digits(5, RNG, modulus=2.5), TypeError, f"modulus {WHOLE} 2.5"),
+    (lambda: T.starred_digits(5, RNG, n_digits=1), ValueError,
+     "n_digits must be at least 2, for two starred digits; got 1"),
+    (lambda: T.random_keys(5, 4, 3, 0), TypeError, GENERATOR),
+    *[(lambda name=name: T.random_keys(**{"n": 5, "d_model": 4, "n_classes": 3, "rng": RNG, name: -1}), ValueError,
+       f"{name} {WHOLE} -1") for name in ("n", "d_model", "n_classes")],
 ])
 def test_bad_input(call, error, says):
-    with pytest.raises(error, match=says):
-        call()
+    assert_error(call, error, says)

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._validate import short
+
 N_LESSONS = 11
 ANY = ((5,), (2, 3), (), (4,), (6,), (3, 1, 2))   # leading dimensions: sentence, batch, one token, ...
 ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
@@ -102,7 +104,7 @@ def find(number: str) -> Exercise:
             return known[number]
     else:
         known = numbers()
-    raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {number!r}")
+    raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {short(number)}")
 
 
 def _lesson(n):
