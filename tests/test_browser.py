@@ -144,9 +144,11 @@ def run_all(page):
     """Until every cell has its number, or an error has ended the run."""
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.locator(".lm-Menu-itemLabel").get_by_text("Run All Cells", exact=True).click()
-    page.wait_for_function("""() => document.querySelector('.jp-OutputArea-output[data-mime-type$=".error"]')
-        || [...document.querySelectorAll('.jp-Notebook .jp-CodeCell .jp-InputPrompt')]
-            .every(prompt => /\\d/.test(prompt.textContent))""")
+    page.wait_for_function("""() => {
+        const texts = part => [...document.querySelectorAll(`.jp-CodeCell ${part}`)].map(e => e.textContent)
+        return texts('.jp-InputPrompt').every(text => /[0-9]/.test(text))
+            || texts('.jp-OutputArea-output').some(text => text.includes('Traceback (most recent call last)'))
+    }""")
     expect_idle(page)
 
 
