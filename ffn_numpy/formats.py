@@ -203,13 +203,24 @@ def _read_tensor(name, entry, data):
     return from_bfloat16(array) if dtype == "BF16" else array
 
 
+# The first bytes of files that people have instead, and what to do with them.
+BEGINNINGS = {
+    b"version https://git-lfs":
+        "it is a Git-LFS pointer, the real file was not downloaded; run `git lfs pull` in its repository",
+    b"GGUF": "it is a GGUF file; open it with read_gguf",
+    b"\x80\x02":  # a pickle; newer PyTorch files are zip archives of one
+        "it is a PyTorch file; read it in an environment with PyTorch, "
+        "torch.load(path, map_location='cpu', weights_only=True), and pass that to from_state_dict",
+    b"\x93NUMPY": "it is a NumPy .npy file; open it with np.load",
+    b"\x89HDF": "it is an HDF5 file (Keras, TensorFlow); read it with h5py and pass a dict of its arrays",
+    **dict.fromkeys((b"<!doctype", b"<html", b"<?xml"),
+                    "it is a web page, an error or a login instead of the file; download it again"),
+    **dict.fromkeys((b"{", b"["), "it is a JSON text; a sharded model's index must keep its ending .json"),
+}
+
+
 def _what_is_it(path, start):
     """What the first bytes of a file that is no safetensors file say, and what to do with it."""
-    text = start.lstrip().lower()
-    if start.startswith(b"version https://git-lfs"):
-        return "it is a Git-LFS pointer, the real file was not downloaded; run `git lfs pull` in its repository"
-    if start.startswith(b"GGUF"):
-        return "it is a GGUF file; open it with read_gguf"
     if start.startswith(b"PK\x03\x04"):
         try:
             with zipfile.ZipFile(path) as archive:
@@ -219,17 +230,9 @@ def _what_is_it(path, start):
         if any(name.endswith(".npy") for name in names):
             return "it is a NumPy .npz file; open it with np.load, or with load if RealLayer.save wrote it"
         start = b"\x80\x02" if any(name.endswith("data.pkl") for name in names) else b"zip archive"
-    if start.startswith(b"\x80\x02"):
-        return ("it is a PyTorch file; read it in an environment with PyTorch, "
-                "torch.load(path, map_location='cpu', weights_only=True), and pass that to from_state_dict")
-    if start.startswith(b"\x93NUMPY"):
-        return "it is a NumPy .npy file; open it with np.load"
-    if text.startswith((b"<!doctype", b"<html", b"<?xml")):
-        return "it is a web page, an error or a login instead of the file; download it again"
-    if text.startswith((b"{", b"[")):
-        return "it is a JSON text; a sharded model's index must keep its ending .json"
-    if start.startswith(b"\x89HDF"):
-        return "it is an HDF5 file (Keras, TensorFlow); read it with h5py and pass a dict of its arrays"
+    for beginning, what in BEGINNINGS.items():
+        if start.startswith(beginning) or start.lstrip().lower().startswith(beginning):
+            return what
     if len(start) < 10:
         return f"it has {len(start)} bytes"
     return "it begins with no such header; is it a file of another kind, or a download that was cut off?"

@@ -619,20 +619,9 @@ def _mixture(source, mixture, options):
     W_router = source.array(router, 2)                                    # (n_experts, d_model)
     top_k, renormalize = routing(options.config, len(W_router))
     experts, used = _unstacked(source, mixture, len(W_router)) if mixture.stacked else _one_by_one(source, W_router)
-    shared = None
-    if isinstance(mixture.shared, dict):
-        if all(map(source.weight, mixture.shared)):
-            weights = {name: source.weight(name) for name in mixture.shared}
-            shared = _Source({f"{source.prefix}{mixture.shared[name]}.weight": source.array(weight, 2)
-                              for name, weight in weights.items()}, source.prefix)
-            used |= {*weights.values()}
-    else:
-        for prefix in mixture.shared:
-            if source.under(prefix).shapes:
-                shared = source.under(prefix)
-                used |= {prefix + name for name in shared.shapes}
+    shared, used_too = _shared(source, mixture)
     for name, shape in source.shapes.items():
-        if name not in {router, *used} and not NEIGHBOUR.search(name):
+        if name not in {router, *used, *used_too} and not NEIGHBOUR.search(name):
             raise ValueError(f"{source.prefix}{name} {shape} is not understood as a part of this mixture "
                              f"({mixture.models})")
     ffns = [_dense(one, _family_parts(one), options) for one in ([*experts, shared] if shared else experts)]
@@ -641,6 +630,18 @@ def _mixture(source, mixture, options):
         raise ValueError(f"{source.prefix}{router} {W_router.shape} is for d_model = {W_router.shape[1]}, but the "
                          f"experts read as d_model = {ffns[0].d_model}, d_ff = {ffns[0].d_ff}{hint}")
     return MixtureOfExperts(W_router.T, ffns[:len(W_router)], top_k, renormalize, ffns[-1] if shared else None)
+
+
+def _shared(source, mixture):
+    """The shared expert as a source of its own, or None, and the names that it uses."""
+    if isinstance(mixture.shared, dict) and all(map(source.weight, mixture.shared)):
+        weights = {name: source.weight(name) for name in mixture.shared}
+        return _Source({f"{source.prefix}{mixture.shared[name]}.weight": source.array(weight, 2)
+                        for name, weight in weights.items()}, source.prefix), {*weights.values()}
+    for prefix in mixture.shared:
+        if prefix.endswith(".") and source.under(prefix).shapes:
+            return source.under(prefix), {name for name in source.shapes if name.startswith(prefix)}
+    return None, set()
 
 
 def _one_by_one(source, W_router):

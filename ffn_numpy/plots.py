@@ -117,16 +117,7 @@ def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None 
     ['@ W1 + b1', '@ W2 + b2']
     >>> plt.close(ax.figure)
     """
-    if not isinstance(shapes, (Trace, dict)):
-        raise TypeError(f"shapes must be a Trace or a dict of stage name -> shape, got {short(shapes)}")
-    shapes = shapes.shapes if isinstance(shapes, Trace) else shapes
-    sizes = {name: (1, *shape)[-2:] for name, shape in shapes.items() if len(shape)}  # one token is one row
-    if not sizes or len(sizes) < len(shapes) or not all(n > 0 for size in sizes.values() for n in size):
-        raise ValueError(f"shapes must name at least one array that is not empty, got {short(dict(shapes))}")
-    if mark is not None:
-        _check_mark(mark, min(rows for rows, _ in sizes.values()))
-    if highlight is not None and highlight not in sizes:
-        raise ValueError(f"highlight must be one of {', '.join(sizes)}; got {short(highlight)}")
+    shapes, sizes = _ledger_arguments(shapes, mark, highlight)
     if set(sizes) == set(GATED_PLACES):
         places, arrows = GATED_PLACES, GATED_ARROWS
     else:
@@ -143,42 +134,62 @@ def shape_ledger(shapes: Trace | Mapping[str, tuple[int, ...]], ax: Axes | None 
         gaps[-1] *= 1.25
         gaps[1] *= 2 if countable else 2.7  # room for what the two steep arrows say
     lane_height = 0.95 * tallest + 0.02 * sum(widths) if countable else 0.85 * tallest
-    boxes = {}  # name -> left, middle, right: where arrows start and end
-    for name, (rows, columns) in sizes.items():
-        column, lane = places[name]
-        left, bottom = sum(widths[:column]) + sum(gaps[:column + 1]), lane * lane_height - rows / 2
-        boxes[name] = left, bottom + rows / 2, left + columns
-        ax.add_patch(Rectangle((left, bottom), columns, rows, facecolor=STAGE_COLORS.get(name, RANDOM_COLOR),
-                               edgecolor="black", alpha=0.75))
-        if countable:
-            ax.vlines(left + np.arange(1, columns), bottom, bottom + rows, color="white", linewidth=0.5)
-            ax.hlines(bottom + np.arange(1, rows), left, left + columns, color="white", linewidth=0.5)
-        if mark is not None:
-            ax.add_patch(Rectangle((left, bottom + rows - 1 - mark), columns, 1, facecolor="none",
-                                   edgecolor="black", linewidth=2))
-        ax.annotate(name, (left + columns / 2, bottom + rows), (0, 3), textcoords="offset points", ha="center",
-                    va="bottom")
-        ax.annotate(str(shapes[name]), (left + columns / 2, bottom), (0, -3), textcoords="offset points",
-                    ha="center", va="top")
+    corners = {name: (sum(widths[:column]) + sum(gaps[:column + 1]), lane * lane_height - sizes[name][0] / 2)
+               for name, (column, lane) in places.items()}  # left, bottom
+    for name in sizes:
+        _draw_array(ax, name, str(shapes[name]), corners[name], sizes[name], countable, mark)
     for (source, target), label in arrows.items():
-        start, end = (boxes[source][2], boxes[source][1]), boxes[target][:2]
-        bold = target == highlight
-        ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "linewidth": 4 if bold else 1.2,
-                                                "color": "black", "shrinkA": 3, "shrinkB": 3})
-        middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-        below = start[1] < end[1] if two_lanes and source != "x" else start[1] > end[1]
-        sloped = start[1] != end[1] and source == "x"  # beside a steep arrow, not on it
-        ax.annotate(label, middle, (-6 if sloped else 0, -5 if below else 5), textcoords="offset points",
-                    ha="right" if sloped else "center", va="top" if below else "bottom", fontsize=10,
-                    fontweight="bold" if bold else "normal")
-    half = tallest / 2 + (lane_height if two_lanes else 0)
-    total = sum(widths) + sum(gaps)
+        start, end = ((corners[name][0] + at_end * sizes[name][1], corners[name][1] + sizes[name][0] / 2)
+                      for name, at_end in ((source, True), (target, False)))
+        _draw_arrow(ax, label, start, end, from_x=source == "x", two_lanes=two_lanes, bold=target == highlight)
+    half, total = tallest / 2 + (lane_height if two_lanes else 0), sum(widths) + sum(gaps)
     margin = 0.035 * total if countable else 0.25 * tallest
     ax.set(xlim=(-gap / 3, total + gap / 3), ylim=(-half - margin, half + margin))
     if countable:
         ax.set_aspect("equal")
     ax.axis("off")
     return ax
+
+
+def _ledger_arguments(shapes, mark, highlight):
+    """The shapes as a dict, and the (rows, columns) that are drawn of each, once the arguments are checked."""
+    if not isinstance(shapes, (Trace, dict)):
+        raise TypeError(f"shapes must be a Trace or a dict of stage name -> shape, got {short(shapes)}")
+    shapes = shapes.shapes if isinstance(shapes, Trace) else shapes
+    sizes = {name: (1, *shape)[-2:] for name, shape in shapes.items() if len(shape)}  # one token is one row
+    if not sizes or len(sizes) < len(shapes) or not all(n > 0 for size in sizes.values() for n in size):
+        raise ValueError(f"shapes must name at least one array that is not empty, got {short(dict(shapes))}")
+    if mark is not None:
+        _check_mark(mark, min(rows for rows, _ in sizes.values()))
+    if highlight is not None and highlight not in sizes:
+        raise ValueError(f"highlight must be one of {', '.join(sizes)}; got {short(highlight)}")
+    return shapes, sizes
+
+
+def _draw_array(ax, name, shape, corner, size, countable, mark):
+    (left, bottom), (rows, columns) = corner, size
+    ax.add_patch(Rectangle((left, bottom), columns, rows, facecolor=STAGE_COLORS.get(name, RANDOM_COLOR),
+                           edgecolor="black", alpha=0.75))
+    if countable:
+        ax.vlines(left + np.arange(1, columns), bottom, bottom + rows, color="white", linewidth=0.5)
+        ax.hlines(bottom + np.arange(1, rows), left, left + columns, color="white", linewidth=0.5)
+    if mark is not None:
+        ax.add_patch(Rectangle((left, bottom + rows - 1 - mark), columns, 1, facecolor="none",
+                               edgecolor="black", linewidth=2))
+    ax.annotate(name, (left + columns / 2, bottom + rows), (0, 3), textcoords="offset points", ha="center",
+                va="bottom")
+    ax.annotate(shape, (left + columns / 2, bottom), (0, -3), textcoords="offset points", ha="center", va="top")
+
+
+def _draw_arrow(ax, label, start, end, from_x, two_lanes, bold):
+    ax.annotate("", end, start, arrowprops={"arrowstyle": "-|>", "linewidth": 4 if bold else 1.2,
+                                            "color": "black", "shrinkA": 3, "shrinkB": 3})
+    middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+    below = start[1] < end[1] if two_lanes and not from_x else start[1] > end[1]
+    sloped = start[1] != end[1] and from_x  # beside a steep arrow, not on it
+    ax.annotate(label, middle, (-6 if sloped else 0, -5 if below else 5), textcoords="offset points",
+                ha="right" if sloped else "center", va="top" if below else "bottom", fontsize=10,
+                fontweight="bold" if bold else "normal")
 
 
 def activation_curves(names: str | list[str] | tuple[str, ...], ax: Axes | None = None, derivative: bool = False,
@@ -277,12 +288,7 @@ def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: 
         if not a.size or not np.isfinite(a).all():
             raise ValueError(f"arrays[{label!r}] must hold finite values, got shape {np.shape(arrays[label])} with "
                              f"{np.size(a) - np.isfinite(a).sum()} NaN or inf")
-    bins = positive_int("bins", bins)
-    low, high = (min(a.min() for a in flat.values()), max(a.max() for a in flat.values())) if limits is None \
-        else _limits(limits)
-    step = (high - low or 1) / bins
-    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
-    edges = (step * np.arange(first, max(last, first + 1) + 1)).tolist()  # one edge is 0: no bar mixes the signs
+    edges = _edges(flat.values(), positive_int("bins", bins), limits)
     low, high = edges[0], edges[-1]
     palette = STAGE_COLORS | {"random": RANDOM_COLOR} | (colors or {})
     spare = cycle(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
@@ -301,15 +307,28 @@ def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: 
     ax.legend()
     share = {label: float((a == 0).mean()) for label, a in flat.items()}
     if any(share.values()) if zeros is None else zeros:
-        strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=ax)
-        bars = strip.bar(range(len(share)), list(share.values()), color=[chosen[label] for label in share])
-        strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
-        strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
-        strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
-        strip.tick_params(left=False, which="both", labelleft=False)
-        strip.spines["left"].set_visible(False)
-        ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *share.values()))  # one scale for bars and zeros
+        _zero_strip(ax, share, chosen)
     return ax
+
+
+def _edges(arrays, bins, limits):
+    """The edges of about `bins` bins over all values, or over limits; one edge is 0: no bar mixes the signs."""
+    low, high = (min(a.min() for a in arrays), max(a.max() for a in arrays)) if limits is None else _limits(limits)
+    step = (high - low or 1) / bins
+    first, last = np.floor(low / step + 1e-9), np.ceil(high / step - 1e-9)
+    return (step * np.arange(first, max(last, first + 1) + 1)).tolist()
+
+
+def _zero_strip(ax, share, colors):
+    """The shares of exact zeros beside a histogram, on its scale."""
+    strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=ax)
+    bars = strip.bar(range(len(share)), list(share.values()), color=[colors[label] for label in share])
+    strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
+    strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
+    strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
+    strip.tick_params(left=False, which="both", labelleft=False)
+    strip.spines["left"].set_visible(False)
+    ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *share.values()))
 
 
 def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,
@@ -344,14 +363,8 @@ def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes
     ((2, 10), 2)
     >>> plt.close(ax.figure)
     """
-    parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
-    if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):
-        raise ValueError(f"gate, value and product must be matrices of one shape, got {[p.shape for p in parts]}")
-    if not parts[0].size or not all(np.isfinite(p).all() for p in parts):
-        raise ValueError(f"gate, value and product must hold finite numbers, got shape {parts[0].shape}")
+    parts = _heatmap_arguments(gate, value, product, mark)
     rows, columns = parts[0].shape
-    if mark is not None:
-        _check_mark(mark, rows)
     gap = np.full((rows, max(2, columns // 8)), np.nan)                       # (n_tokens, gap)
     image = np.hstack([parts[0], gap, parts[1], gap, parts[2]])               # (n_tokens, 3 d_ff + 2 gap)
     ax = _axes(ax, (11, 3.0))
@@ -374,3 +387,14 @@ def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes
     ax.spines[:].set_visible(False)
     ax.figure.colorbar(drawn, ax=ax, label="number", pad=0.01)
     return ax
+
+
+def _heatmap_arguments(gate, value, product, mark):
+    parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
+    if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):
+        raise ValueError(f"gate, value and product must be matrices of one shape, got {[p.shape for p in parts]}")
+    if not parts[0].size or not all(np.isfinite(p).all() for p in parts):
+        raise ValueError(f"gate, value and product must hold finite numbers, got shape {parts[0].shape}")
+    if mark is not None:
+        _check_mark(mark, len(parts[0]))
+    return parts
