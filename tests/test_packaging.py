@@ -112,9 +112,10 @@ def test_wheel_works_by_itself(built, tmp_path):
             __import__(name)
         print(json.dumps([ffn_numpy.__file__, len(ffn_numpy.load("minilm_L2").x), len(ffn_numpy.exercises.numbers())]))
     """
-    out = subprocess.run([sys.executable, "-I", "-c", code, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    file, tokens, exercises = json.loads(out.stdout)
+    done = subprocess.run([sys.executable, "-I", "-c", code, str(tmp_path)], cwd=tmp_path, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+    file, tokens, exercises = json.loads(done.stdout)
     assert Path(file).is_relative_to(tmp_path) and tokens == 46 and exercises == len(numbers())
 
 
