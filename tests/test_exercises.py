@@ -1,16 +1,25 @@
 """Exercise notebooks: students' versions follow from the solutions, every stub says "not attempted"."""
+import re
+from collections import Counter
 from pathlib import Path
 
 import nbformat
 import pytest
 
 from ffn_numpy.check import CheckFailed, NotAttempted, check
-from ffn_numpy.exercises import find, numbers
+from ffn_numpy.exercises import LESSONS, find, numbers
 
-NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+ROOT = Path(__file__).parent.parent
+NOTEBOOKS = ROOT / "notebooks"
 SOLUTIONS = sorted(NOTEBOOKS.glob("solutions/*.ipynb"))
 STARS = {1: "★", 2: "★★", 3: "★★★"}
+SHAPE = [1, 2, 2, 3]   # the stars of a lesson's exercises, which are their points
+OTHER_SHAPE = set()    # lessons (notebook names without .ipynb) whose exercises are others than these four
+
 by_name = pytest.mark.parametrize("path", SOLUTIONS, ids=lambda p: p.stem)
+# A lesson without a file in ffn_numpy/exercises/ has no exercises that `check` knows: OTHER_SHAPE must name it.
+by_checked = pytest.mark.parametrize("path", [p for p in SOLUTIONS if str(int(p.stem[:2])) in LESSONS],
+                                     ids=lambda p: p.stem)
 
 
 def read(path):
@@ -25,12 +34,29 @@ def student(path):
     return NOTEBOOKS / "exercises" / path.name
 
 
-def test_every_lesson_has_exercises_and_every_exercise_a_notebook():
+def own(path):
+    """The numbers of the exercises in the lesson's file in ffn_numpy/exercises/."""
+    return [n for n in numbers() if n.partition(".")[0] == str(int(path.stem[:2]))]
+
+
+def test_every_lesson_has_exercises():
     lessons = [p.name for p in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))][1:]
     assert [p.name for p in SOLUTIONS] == lessons == [p.name for p in sorted(NOTEBOOKS.glob("exercises/*.ipynb"))]
-    checks = [c.source for p in SOLUTIONS for c in graded(read(p))]
-    assert [f'check("{n}", ' in source for n, source in zip(numbers(), checks)] == [True] * len(numbers())
-    assert len(checks) == len(numbers()) == 44
+    names = {str(int(p.stem[:2])): p.stem for p in SOLUTIONS}
+    assert set(LESSONS) <= set(names), "a file in ffn_numpy/exercises/ without a notebook"
+    assert {name for n, name in names.items() if n not in LESSONS} <= OTHER_SHAPE <= set(names.values())
+
+
+def test_numbers_begin_with_their_lesson_and_count_up():
+    count = Counter(n.partition(".")[0] for n in numbers())
+    assert numbers() == [f"{lesson}.{i + 1}" for lesson in LESSONS for i in range(count[lesson])]
+    assert set(count) == set(LESSONS)
+
+
+@by_checked
+def test_every_exercise_has_its_check_in_the_notebook_and_every_check_its_exercise(path):
+    checks = [re.findall(r'^check\("(.+?)", (\w+)\)$', c.source, re.M) for c in graded(read(path))]
+    assert checks == [[(n, find(n).call.partition("(")[0])] for n in own(path)]
 
 
 @by_name
@@ -54,7 +80,7 @@ def test_student_version_differs_in_the_answers_only(path):
         assert not theirs.get("outputs")
 
 
-@by_name
+@by_checked
 def test_every_stub_is_reported_as_not_attempted(path):
     """Run the student's version as it is handed out; cells that call an unwritten answer stop there."""
     nb, names, said = read(student(path)), {}, []
@@ -66,32 +92,40 @@ def test_every_stub_is_reported_as_not_attempted(path):
                 said.append(str(error))
             except NotImplementedError:
                 assert cell not in graded(nb)
-    assert len(said) == 4 and all(s.startswith("○") and "Not attempted yet" in s for s in said)
+    assert len(said) == len(own(path)) and all(s.startswith("○") and "Not attempted yet" in s for s in said)
 
 
-@by_name
+@by_checked
 def test_the_broken_function_of_the_third_star_is_told_so_without_the_fix(path):
     """Whoever checks the unchanged code learns that it is as broken as before, not how to repair it."""
     nb, names = read(path), {}
     for cell in nb.cells:
         if cell.cell_type == "code" and cell not in graded(nb):
             exec(compile(cell.source, cell.id, "exec"), names)
-    (broken,) = [f for name, f in names.items() if name.startswith("broken_") or name == "patient"]
-    with pytest.raises(CheckFailed, match="Still as broken|Still a straight layer|The wrong branch is activated"):
-        check(f"{int(path.stem[:2])}.4", broken)
+    broken = [f for name, f in names.items() if name.startswith("broken_") or name == "patient"]
+    to_repair = [n for n in own(path) if find(n).stars == 3]
+    for number, function in zip(to_repair, broken, strict=True):
+        with pytest.raises(CheckFailed, match="Still as broken|Still a straight layer|The wrong branch is activated"):
+            check(number, function)
 
 
-@by_name
-def test_three_or_four_rising_exercises_with_hints_and_a_question(path):
+@by_checked
+def test_rising_exercises_with_hints_and_a_question(path):
     nb = read(path)
-    lesson = int(path.stem[:2])
-    stars = [find(f"{lesson}.{i}").stars for i in range(1, 5)]
-    assert stars == [1, 2, 2, 3] and [c.metadata.nbgrader.points for c in graded(nb)] == stars
+    stars = [find(n).stars for n in own(path)]
+    assert stars == SHAPE or path.stem in OTHER_SHAPE
+    assert stars == sorted(stars) == [c.metadata.nbgrader.points for c in graded(nb)]
     text = "\n".join(c.source for c in nb.cells if c.cell_type == "markdown")
-    sections = text.split("\n## ")[1:]
-    assert [s.split()[0] for s in sections] == [f"{lesson}.{i}" for i in range(1, 6)]
-    for section, n in zip(sections, stars):
-        assert section.split()[1] == STARS[n]
+    *sections, last = text.split("\n## ")[1:]
+    assert [s.split()[:2] for s in sections] == [[n, STARS[find(n).stars]] for n in own(path)]
+    for section in sections:
         assert section.count("<details><summary>Hint 1</summary>") == 1 and section.count("<summary>Hint") >= 2
+    assert last.startswith(f"{int(path.stem[:2])}.{len(stars) + 1} ")
     (question,) = graded(nb, "markdown")
     assert question.source.startswith("**Model answer.**") and "**Rubric (3 points).**" in question.source
+
+
+def test_readme_and_guide_give_the_points_of_the_usual_shape():
+    points = f"{sum(SHAPE)} of {sum(SHAPE) + 3}"
+    assert points in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert points in (NOTEBOOKS / "TEACHING.md").read_text(encoding="utf-8")

@@ -26,8 +26,13 @@ def read(path):
     return nbformat.read(path, as_version=nbformat.NO_CONVERT)
 
 
-def test_lessons_are_numbered_without_gaps():
-    assert [int(p.stem[:2]) for p in NOTEBOOKS] == list(range(len(NOTEBOOKS))) and len(NOTEBOOKS) >= 6
+def test_lessons_are_numbered_without_gaps_and_lead_to_the_next_one():
+    assert [int(p.stem[:2]) for p in NOTEBOOKS] == list(range(len(NOTEBOOKS)))
+    for path, after in zip(NOTEBOOKS, [*NOTEBOOKS[1:], None]):
+        last = "\n".join(c.source for c in read(path).cells if c.cell_type == "markdown").split("\n## ")[-1]
+        links = re.findall(r"\]\((\d\d_\w+\.ipynb)\)", last)
+        assert links == ([after.name] if after else []), path.name
+        assert f"](exercises/{path.name})" in last or path not in LESSONS, path.name
 
 
 @by_name(EXECUTED)

@@ -24,9 +24,29 @@ def test_links_and_commands_name_files_that_exist():
         assert (ROOT / name).exists(), name
 
 
-def test_every_lesson_and_module_is_listed():
-    for path in (*ROOT.glob("notebooks/*.ipynb"), *ROOT.glob("ffn_numpy/[a-z]*.py")):
-        assert path.name in README, path.name
+LESSONS = sorted(ROOT.glob("notebooks/[0-9]*.ipynb"))
+
+
+def test_every_module_is_listed():
+    rows = re.findall(r"^\| `([\w/.]+)` \| \S", README, re.M)
+    assert all((ROOT / "ffn_numpy" / row).exists() for row in rows)
+    assert {path.name for path in ROOT.glob("ffn_numpy/[a-z]*.py")} <= set(rows)
+    assert {f"{path.parent.name}/" for path in ROOT.glob("ffn_numpy/*/__init__.py")} <= set(rows)
+
+
+def test_every_lesson_has_its_row_with_the_minutes_that_it_gives_itself():
+    rows = re.findall(r"^\| \[(\d\d) [^\]]+\]\(notebooks/(\S+)\) \| \S.* \| \S.* \| (\d+) \|$", README, re.M)
+    assert [name for _, name, _ in rows] == [path.name for path in LESSONS]
+    for (number, name, minutes), path in zip(rows, LESSONS):
+        assert name.startswith(number)
+        assert f"**Time:** {minutes} minutes" in path.read_text(encoding="utf-8") or number == "00", name
+
+
+def test_lessons_with_sliders_are_those_that_readme_and_guide_name():
+    with_slider = [path.stem[:2] for path in LESSONS if "ipywidgets" in path.read_text(encoding="utf-8")]
+    guide = (ROOT / "notebooks" / "TEACHING.md").read_text(encoding="utf-8")
+    for text, sentence in ((README, r"Lessons (.+) have sliders"), (guide, r"a slider in lessons (.+?)\)")):
+        assert re.findall(r"\d\d", re.search(sentence, text)[1]) == with_slider
 
 
 def test_both_commands_make_their_own_environment():

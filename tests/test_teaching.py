@@ -13,8 +13,21 @@ CHAPTERS = {c.split("\n")[0]: c for c in GUIDE.split("\n## ")}
 PLANS = {p[:2]: p for p in re.split(r"^### (?=\d\d )", CHAPTERS["Lesson plans"], flags=re.M)[1:]}
 
 
-def test_every_lesson_has_a_plan():
-    assert list(PLANS) == [p.stem[:2] for p in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))][1:]
+LESSONS = [p.stem[:2] for p in sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))]
+
+
+def test_every_lesson_has_a_plan_and_a_link_to_it():
+    assert list(PLANS) == LESSONS[1:]
+    assert re.findall(r"\[(\d\d)\]\(#\1-[\w-]+\)", GUIDE.partition("\n## ")[0]) == LESSONS[1:]
+    for lesson, plan in PLANS.items():
+        (name,) = [p.name for p in NOTEBOOKS.glob(f"{lesson}_*.ipynb")]
+        for link in (f"({name})", f"(exercises/{name})", f"(solutions/{name})"):
+            assert link in plan, f"{lesson}: {link}"
+
+
+def test_every_lesson_has_its_cost_in_the_table_for_hosts():
+    hosting = (NOTEBOOKS / "teaching" / "hosting.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| (\d\d) [A-Z][^|]* \| [\d.]", hosting, re.M) == LESSONS
 
 
 @pytest.mark.parametrize("lesson", PLANS)

@@ -1,20 +1,23 @@
 """The exercises of the course: what each asks for, and the mistakes that its check recognises.
 
-One file per lesson, `lesson01.py` to `lesson11.py`. Each holds `EXERCISES`, a dict from a number such
-as "1.2" to an `Exercise`. `ffn_numpy.check` runs them; nothing here looks at a student's answer.
+One file per lesson, `lesson01.py`, `lesson02.py` and so on: the files that are here are the lessons there are. Each
+holds `EXERCISES`, a dict from a number such as "1.2" to an `Exercise`. `ffn_numpy.check` runs them; nothing here
+looks at a student's answer.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 import numpy as np
 
 from .._validate import short
 
-N_LESSONS = 11
+LESSONS = {str(int(m.name[6:])): m.name for m in iter_modules(__path__) if re.fullmatch(r"lesson\d\d", m.name)}
 ANY = ((5,), (2, 3), (), (4,), (6,), (3, 1, 2))   # leading dimensions: sentence, batch, one token, ...
 ROWS = ((5,), (3,), (7,), (4,), (1,), (6,))       # always (n_tokens, d)
 
@@ -88,7 +91,7 @@ def numbers() -> list[str]:
     >>> numbers()[:3]
     ['1.1', '1.2', '1.3']
     """
-    return [name for lesson in range(1, N_LESSONS + 1) for name in _lesson(lesson)]
+    return [number for lesson in LESSONS for number in _lesson(lesson)]
 
 
 def find(number: str) -> Exercise:
@@ -97,15 +100,12 @@ def find(number: str) -> Exercise:
     >>> find("2.1").call
     'my_relu(h)'
     """
-    lesson, _, _ = str(number).partition(".")
-    if isinstance(number, str) and lesson.isdecimal() and 1 <= int(lesson) <= N_LESSONS:
-        known = _lesson(int(lesson))
-        if number in known:
-            return known[number]
-    else:
-        known = numbers()
+    lesson = number.partition(".")[0] if isinstance(number, str) else ""
+    if lesson in LESSONS and number in _lesson(lesson):
+        return _lesson(lesson)[number]
+    known = _lesson(lesson) if lesson in LESSONS else numbers()
     raise ValueError(f"exercise must be one of {', '.join(map(repr, known))}; got {short(number)}")
 
 
-def _lesson(n):
-    return import_module(f".lesson{n:02}", __name__).EXERCISES
+def _lesson(lesson: str) -> dict[str, Exercise]:
+    return import_module(f".{LESSONS[lesson]}", __name__).EXERCISES
