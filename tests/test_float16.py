@@ -182,15 +182,15 @@ def mixture(shared=None, top_k=2, renormalize=True, scale=1.0):
 
 LAYERS = {
     "a mixture": (mixture(), X), "a mixture with a shared expert": (mixture(half_ffn("swiglu", 0.5), 1, False), X),
-    "a mixture with router logits above 65504": (mixture(scale=90), 300 * X),
-    "a mixture of tiny numbers": (mixture(), X / 500), "a mixture for many tokens": (mixture(), halves(900, D)),
+    "a mixture with router logits above 65504": (mixture(scale=90), HALF(300) * X),
+    "a mixture of tiny numbers": (mixture(), X / HALF(500)), "a mixture for many tokens": (mixture(), halves(900, D)),
     **{f"a block, {placement} {norm} {kind}": (
         F.TransformerBlock(*square(0.4), ffn, 2, True, placement, norm), X)
        for placement in ("pre", "post") for norm in ("rms", "layer")
        for kind, ffn in (("relu", half_ffn("relu", 0.5)), ("swiglu", half_ffn("swiglu", 0.5)),
                          ("mixture", mixture()), ("none", None))},
-    "a block of large numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 1), 2), 3000 * X),
-    "a block of tiny numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 0.5), 2, norm="layer"), X / 3000),
+    "a block of large numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 1), 2), HALF(3000) * X),
+    "a block of tiny numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 0.5), 2, norm="layer"), X / HALF(3000)),
     "a block with scores above 65504": (F.TransformerBlock(*EXACT, norm=None), 100 * LEVELS),
 }
 
