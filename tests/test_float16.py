@@ -190,7 +190,8 @@ LAYERS = {
        for kind, ffn in (("relu", half_ffn("relu", 0.5)), ("swiglu", half_ffn("swiglu", 0.5)),
                          ("mixture", mixture()), ("none", None))},
     "a block of large numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 1), 2), HALF(3000) * X),
-    "a block of tiny numbers": (F.TransformerBlock(*square(0.4), half_ffn("gelu", 0.5), 2, norm="layer"), X / HALF(3000)),
+    "a block of tiny numbers": (
+        F.TransformerBlock(*square(0.4), half_ffn("gelu", 0.5), 2, norm="layer"), X / HALF(3000)),
     "a block with scores above 65504": (F.TransformerBlock(*EXACT, norm=None), 100 * LEVELS),
 }
 
