@@ -27,12 +27,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("activations ffn trace sizing block moe training plots _validate _compare check naming config formats "
            "pretrained").split()
-FIRST = {"trace": "ffn block", "_validate": "ffn block plots", "_compare": "compare", "config": "naming"}  # tests that run first, where they are not named like the module
+FIRST = {"trace": "ffn block", "_validate": "ffn block plots", "_compare": "compare", "config": "naming"}  # others: own
 NOT_UNIT = {"notebooks", "exercises", "readme", "teaching", "nbgrader", "browser", "packaging", "contribute"}
 LOOKS = {"alpha", "color", "edgecolor", "facecolor", "figsize", "fontsize", "fontweight", "ha", "linestyle", "pad",
          "linewidth", "rotation", "textcoords", "va"}  # arguments of matplotlib
 TIME_LIMIT = 120  # seconds; a mutation that never ends counts as caught
-
 COMPARE = {ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt, ast.Lt),
            ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
            ast.In: (ast.NotIn,), ast.NotIn: (ast.In,)}
