@@ -107,6 +107,32 @@ def test_nonsense_gets_a_calm_message(number, nonsense):
     assert expected in said and len(said) < 500 and said[0] in "✗○"
 
 
+@pytest.mark.parametrize("answer, says", [
+    (None, "The check needs your function, got None: write lift, not lift(...)."),
+    (3, "The check needs your function, got an object of type int: write lift, not lift(...)."),
+    (lambda: 1, "Your function takes 0 arguments in order; the check calls lift(x, W1, b1), with 3."),
+    (lambda x: 1, "Your function takes 1 argument in order; the check calls lift(x, W1, b1), with 3."),
+    (lambda x, W1, b1, /, d: 1, "Your function takes 4 arguments in order; the check calls lift(x, W1, b1), with 3."),
+    (lambda x, W1, *, b1: 1, "Your function takes 2 arguments in order; the check calls lift(x, W1, b1), with 3."),
+    (endless_recursion, "Your function calls itself without end (RecursionError)."),
+    (lambda *a: None, "Your function returned None: is a line with `return` missing?"),
+    (lambda *a: 7, "Your function gives the same answer, 7, for every input: does it use its arguments, or names from "
+                   "other cells?"),
+    (lambda x, W1, b1: x @ W1, "The bias is missing: add b1 to x @ W1. Right already: it runs, and every shape fits."),
+    (lambda x, W1, b1: x.sum(), "shape (), expected (5, 11) for x (5, 6), W1 (6, 11), b1 (11,)."),
+])
+def test_the_whole_message(answer, says):
+    assert message("1.1", answer) == f"✗ 1.1 lift(x, W1, b1) {says}"
+
+
+def test_the_whole_praise(capsys):
+    check("1.1", lambda x, W1, b1, more=0: x @ W1 + b1)
+    check("6.2", find("6.2").right)
+    assert capsys.readouterr().out == (
+        "✓ 1.1 lift(x, W1, b1): right on 6 random inputs, in float64 and float32.\n"
+        f"✓ 6.2 {find('6.2').call}: right on 6 random inputs.\n")
+
+
 def test_an_endless_loop_is_stopped(monkeypatch):
     def loop(x, W1, b1):
         while True:

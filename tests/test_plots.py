@@ -185,6 +185,9 @@ def test_ledger_arrows_join_the_arrays_and_nothing_overlaps(kind):
     low, high = min(b[1] for b in placed.values()), max(b[1] + b[3] for b in placed.values())
     assert left - x0 == pytest.approx(x1 - right) and low - y0 == pytest.approx(y1 - high)  # centred, with a margin
     assert 0 < x1 - right < 0.1 * (right - left) and 0 < y1 - high < 0.05 * (x1 - x0) + 0.3 * (high - low)
+    rows, countable = max(h for h, _ in sizes.values()), max(w for _, w in sizes.values()) <= 64
+    room = y1 - high  # for names and shapes
+    assert 0.03 * (x1 - x0) < room < 0.04 * (x1 - x0) if countable else 0.2 * rows < room < 0.3 * rows
     assert not ax.axison
 
 

@@ -96,7 +96,7 @@ def _changes(node):
         value = node.value
         if isinstance(value, (bool, int, float)):
             yield "constant", repr(not value if isinstance(value, bool) else
-                                   value + 1 if isinstance(value, int) else 2 * value)
+                                   value + 1 if isinstance(value, int) or value == 0 else 2 * value)
         elif isinstance(value, str) and " " not in value and not value.startswith("#"):  # no message and no colour
             yield "constant", repr(value + "x")
     elif (isinstance(node, ast.Raise) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call))
