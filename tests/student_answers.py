@@ -516,139 +516,103 @@ def reordered(W1, b1, W2, order):
     b1[:] = b1[order]
     return W1[:, order], b1, W2[order]
 '''),
-    ('5.1', 'divides by the number of rows',
-     'Divided by the number of rows: divide by the number of all numbers,', '''
-def share_of_zeros(a):
-    zeros = np.sum(a == 0)
-    return zeros / len(a)
+    ('5.1', 'the unit with the largest number', 'That is the unit with the largest number: what it writes', '''
+def loudest_writer(a, W_down, k):
+    return np.abs(a).argmax()
 '''),
-    ('5.1', 'np.isclose: very small numbers count as 0',
-     'Small numbers are counted too: a threshold measures the scale, not', '''
-def share_of_zeros(a):
-    return np.isclose(a, 0).mean()
+    ('5.1', 'largest term without abs', 'That is the largest *positive* term', '''
+def loudest_writer(a, W_down, k):
+    terms = [a[j] * W_down[j, k] for j in range(len(a))]
+    return terms.index(max(terms))
 '''),
-    ('5.1', 'share of the numbers that are NOT 0',
-     'That is the share of numbers that are *not* zero.', '''
-def share_of_zeros(a):
-    return np.count_nonzero(a) / a.size
+    ('5.1', 'row k instead of column k', 'expected', '''
+def loudest_writer(a, W_down, k):
+    return int(np.abs(a[k] * W_down[k]).argmax())
 '''),
-    ('5.1', 'bracket: compares the mean with 0',
-     'The mean of a is compared with 0: compare each number, then take the', '''
-def share_of_zeros(a):
-    return np.mean(a) == 0
+    ('5.1', 'the longest vector that a unit adds', 'That is the unit that writes most over all dimensions', '''
+def loudest_writer(a, W_down, k):
+    vectors = a[:, None] * W_down
+    return int(np.argmax((vectors ** 2).sum(axis=1)))
 '''),
-    ('5.1', 'counts <= 0',
-     'Negative numbers are counted too: after GELU they are not zero. a ==', '''
-def share_of_zeros(a):
-    return np.mean(a <= 0)
+    ('5.1', 'returns what is written', "The value came back, the unit's index is asked for", '''
+def loudest_writer(a, W_down, k):
+    return max(abs(a * W_down[:, k]))
 '''),
-    ('5.2', 'sorts before squaring: large negative values are not among the largest',
-     'Signed numbers are sorted: large negative ones write as much as', '''
-def top_energy(a, share):
-    d_ff = a.shape[1]
-    k = round(share * d_ff)
-    biggest = np.sort(a, axis=1)[:, d_ff - k:]
-    return (biggest ** 2).sum(axis=1) / (a ** 2).sum(axis=1)
+    ('5.2', 'all in place of any', 'A unit is dropped that fires for some token', '''
+def without_silent_units(x, W1, b1, W2):
+    alive = np.all(np.maximum(x @ W1 + b1, 0) > 0, axis=0)
+    return W1[:, alive], b1[alive], W2[alive, :]
 '''),
-    ('5.2', 'int() in place of round(): k rounded down',
-     'The number of units is cut off, not rounded: round(share * d_ff), not', '''
-def top_energy(a, share):
-    e = np.sort(a ** 2, axis=1)[:, ::-1]
-    k = int(share * e.shape[1])
-    return e[:, :k].sum(axis=1) / e.sum(axis=1)
+    ('5.2', 'forgets the bias when looking', 'Whether a unit fires was read without b1', '''
+def without_silent_units(x, W1, b1, W2):
+    keep = np.where((x @ W1).max(axis=0) > 0)[0]
+    return W1[:, keep], b1[keep], W2[keep]
 '''),
-    ('5.2', 'right numbers, but squares and sorts the argument itself',
-     'Right values, but your function changed its input a, which the caller', '''
-def top_energy(a, share):
-    a *= a
-    a.sort(axis=1)
-    first = a.shape[1] - round(share * a.shape[1])
-    return a[:, first:].sum(axis=1) / a.sum(axis=1)
+    ('5.2', 'deletes what fires', 'The silent units were kept and the others dropped', '''
+def without_silent_units(x, W1, b1, W2):
+    a = np.maximum(x @ W1 + b1, 0)
+    silent = a.sum(axis=0) == 0
+    return W1[:, silent], b1[silent], W2[silent]
 '''),
-    ('5.2', 'takes the first k of the sorted squares: the smallest',
-     'That is the share of the *smallest* units: sorting puts small numbers', '''
-def top_energy(a, share):
-    energy = np.sort(a**2, axis=1)
-    k = max(1, round(share * a.shape[1]))
-    return energy[:, :k].sum(axis=1) / energy.sum(axis=1)
+    ('5.2', 'multiplies by 0 and 1', 'Set to 0, not removed', '''
+def without_silent_units(x, W1, b1, W2):
+    mask = ((x @ W1 + b1) > 0).any(0).astype(x.dtype)
+    return W1 * mask, b1 * mask, (W2.T * mask).T
 '''),
-    ('5.3', 'median of the changes divided by the median of the lengths',
-     'The median of the changes divided by the median of the norms: divide', '''
-def typical_change(y_new, y):
-    change = np.linalg.norm(y_new - y, axis=1)
-    length = np.linalg.norm(y, axis=1)
-    return np.median(change) / np.median(length)
+    ('5.2', 'W2 is forgotten', 'W2 still has the rows of the silent units', '''
+def without_silent_units(x, W1, b1, W2):
+    dead = [j for j in range(W1.shape[1]) if (x @ W1[:, j] + b1[j] <= 0).all()]
+    return np.delete(W1, dead, axis=1), np.delete(b1, dead), W2
 '''),
-    ('5.3', 'divides number by number, takes the length afterwards',
-     'Divided number by number before the length was taken: divide the', '''
-def typical_change(y_new, y):
-    relative = (y_new - y) / y
-    return np.median(np.linalg.norm(relative, axis=1))
+    ('5.3', 'the others are folded', 'The mean of the units that *stay* was folded in', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + np.mean(a[:, ~gone], axis=0) @ W2[~gone]
 '''),
-    ('5.3', 'arguments in the other order: relative to the new output',
-     'Divided by the norm of y_new: the change is relative to y, the', '''
-def typical_change(y, y_new):
-    d = [np.linalg.norm(n - o) / np.linalg.norm(o) for o, n in zip(y, y_new)]
-    return np.median(d)
+    ('5.3', 'sum over tokens', 'The sum over the tokens, not the mean', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + (a[:, gone] @ W2[gone]).sum(axis=0)
 '''),
-    ('5.3', 'difference of the lengths in place of length of the difference',
-     'The change of the norm, not the norm of the change: two vectors can', '''
-def typical_change(y_new, y):
-    len_new = np.linalg.norm(y_new, axis=-1)
-    len_old = np.linalg.norm(y, axis=-1)
-    return np.median(np.abs(len_new - len_old) / len_old)
+    ('5.3', 'minus', 'Subtracted: the bias takes over', '''
+def folded_bias(a, W2, b2, gone):
+    lost = (a * gone) @ W2
+    return b2 - lost.mean(axis=0)
 '''),
-    ('5.3', 'norm of the whole matrix, no axis',
-     'One norm over the whole matrix: a single loud token decides it. Take', '''
-def typical_change(y_new, y):
-    return np.median(np.linalg.norm(y_new - y) / np.linalg.norm(y))
+    ('5.3', 'no mean at all', 'One bias for each token came back', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + (a * gone) @ W2
 '''),
-    ('5.3', 'norm along axis 0: per column, not per token',
-     'The norms run over the tokens (axis=0): one norm for each token is', '''
-def typical_change(y_new, y):
-    diff = np.linalg.norm(y_new - y, axis=0)
-    length = np.linalg.norm(y, axis=0)
-    return np.median(diff / length)
+    ('5.3', 'old bias forgotten', 'b2 itself got lost', '''
+def folded_bias(a, W2, b2, gone):
+    return a.mean(axis=0)[gone] @ W2[gone, :]
 '''),
-    ('5.4', 'only the first matrix is transposed',
-     'intermediate.dense.weight is right, output.dense.weight is not', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["intermediate.dense.weight"].T, tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["output.dense.weight"], tensors["output.dense.bias"]
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'step per token, still astype alone', 'numbers are cut off, not rounded', '''
+def repaired_int8(a):
+    step = np.abs(a).max(axis=-1, keepdims=True) / 127
+    step[step == 0] = 1
+    return (a / step).astype(np.int8), step
 '''),
-    ('5.4', 'reshapes in place of transposing',
-     'A weight is reshaped where it should be transposed: .T, not reshape', '''
-def repaired_bert(x, tensors):
-    d_model = x.shape[-1]
-    b1 = tensors["intermediate.dense.bias"]
-    b2 = tensors["output.dense.bias"]
-    W1 = tensors["intermediate.dense.weight"].reshape(d_model, -1)
-    W2 = tensors["output.dense.weight"].reshape(-1, d_model)
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'rounds, one step for all', 'One step for the whole layer still', '''
+def repaired_int8(a):
+    largest = np.abs(a).max()
+    step = largest / 127
+    return np.round(a / step).astype(np.int8), np.full((*a.shape[:-1], 1), step)
 '''),
-    ('5.4', 'exchanges the two matrices, because then all shapes fit',
-     'The two matrices are exchanged, which makes the shapes fit:', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["output.dense.weight"], tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["intermediate.dense.weight"], tensors["output.dense.bias"]
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'a token of zeros', 'that is 0 altogether', '''
+def repaired_int8(a):
+    step = np.max(np.abs(a), axis=-1, keepdims=True) / 127
+    return np.rint(a / step).astype("int8"), step
 '''),
-    ('5.4', 'stores the transposed matrices back in the dict',
-     'Right values, but your function changed its input tensors, which the', '''
-def repaired_bert(x, tensors):
-    for key in tensors:
-        tensors[key] = tensors[key].T
-    h = gelu(x @ tensors["intermediate.dense.weight"] + tensors["intermediate.dense.bias"])
-    return h @ tensors["output.dense.weight"] + tensors["output.dense.bias"]
+    ('5.4', 'no keepdims', 'The steps have lost their axis', '''
+def repaired_int8(a):
+    largest = np.abs(a).max(axis=-1)
+    step = np.where(largest > 0, largest / 127, 1.0)
+    return np.rint(a / step[..., None]).astype(np.int8), step
 '''),
-    ('5.4', 'writes W @ x + b: right for a single token only',
-     'W @ x works for one single token only: tokens are rows here, x @ W.T.', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["intermediate.dense.weight"], tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["output.dense.weight"], tensors["output.dense.bias"]
-    h = gelu(W1 @ x + b1)
-    return W2 @ h + b2
+    ('5.4', 'scales to 128', 'Divided by 128', '''
+def repaired_int8(a):
+    largest = abs(a).max(-1, keepdims=True)
+    step = np.where(largest == 0, 1, largest / 128)
+    return np.rint(a / step).astype(np.int8), step
 '''),
     ('6.1', '8 // 3 first',
      '8 // 3 is 2: multiply first, divide last.', '''
@@ -1743,58 +1707,77 @@ def reordered(W1, b1, W2, order):
         nW2[new, :] = W2[old, :]
     return nW1, nb1, nW2
 '''),
-    ('5.1', 'plain Python list, count', '''
-def share_of_zeros(a):
-    numbers = np.ravel(a).tolist()
-    return numbers.count(0) / len(numbers)
+    ('5.1', 'loop over units', '''
+def loudest_writer(a, W_down, k):
+    best, unit = -1.0, 0
+    for j, number in enumerate(a):
+        if abs(number * W_down[j][k]) > best:
+            best, unit = abs(number * W_down[j][k]), j
+    return unit
 '''),
-    ('5.1', '1 minus the share of the nonzero ones', '''
-def share_of_zeros(a):
-    return 1 - np.count_nonzero(a) / np.size(a)
+    ('5.1', 'argsort of the squares', '''
+def loudest_writer(a, W_down, k):
+    return np.argsort((a * W_down.T[k]) ** 2)[-1]
 '''),
-    ('5.2', 'argsort and take_along_axis', '''
-def top_energy(a, share):
-    e = a ** 2
-    k = round(share * e.shape[-1])
-    best = np.argsort(-e, axis=-1)[:, :k]
-    return np.take_along_axis(e, best, axis=-1).sum(axis=-1) / np.sum(e, axis=-1)
+    ('5.1', 'diagonal matrix', '''
+def loudest_writer(a, W_down, k):
+    return (np.diag(a) @ W_down)[:, k].__abs__().argmax()
 '''),
-    ('5.2', 'row by row, returns a list of numbers', '''
-def top_energy(hidden, portion):
-    answer = []
-    for row in hidden:
-        e = np.sort(row * row)[::-1]
-        k = round(portion * e.size)
-        answer.append(e[:k].sum() / e.sum())
-    return answer
+    ('5.2', 'np.delete of the silent ones', '''
+def without_silent_units(x, W1, b1, W2):
+    silent = np.flatnonzero((x @ W1 + b1).max(axis=0) <= 0)
+    return np.delete(W1, silent, 1), np.delete(b1, silent), np.delete(W2, silent, 0)
 '''),
-    ('5.3', 'lengths with einsum and sqrt', '''
-def typical_change(y_new, y):
-    d = y_new - y
-    ratio2 = np.einsum("td,td->t", d, d) / np.einsum("td,td->t", y, y)
-    return np.median(np.sqrt(ratio2))
+    ('5.2', 'ReLU first, list of indices', '''
+def without_silent_units(x, W1, b1, W2):
+    a = np.maximum(x @ W1 + b1, 0)
+    alive = [j for j in range(a.shape[1]) if a[:, j].any()]
+    return [W1[:, alive], b1[alive], W2[alive]]
 '''),
-    ('5.3', "loop over tokens and Python's statistics.median", '''
-def typical_change(after, before):
-    from statistics import median
-    changes = []
-    for v_new, v in zip(after, before):
-        changes.append(np.linalg.norm(v_new - v) / np.linalg.norm(v))
-    return median(changes)
+    ('5.2', 'np.compress', '''
+def without_silent_units(x, W1, b1, W2):
+    c = np.count_nonzero(x @ W1 + b1 > 0, axis=0) >= 1
+    return np.compress(c, W1, axis=1), np.compress(c, b1), np.compress(c, W2, axis=0)
 '''),
-    ('5.4', 'einsum with the (out, in) matrices as they are', '''
-def repaired_bert(x, tensors):
-    def linear(v, name):
-        return np.einsum("...i,oi->...o", v, tensors[name + ".weight"]) + tensors[name + ".bias"]
-    return linear(gelu(linear(x, "intermediate.dense")), "output.dense")
+    ('5.3', 'product first, then the mean', '''
+def folded_bias(a, W2, b2, gone):
+    written = a[:, gone] @ W2[gone]
+    return b2 + written.mean(axis=0)
 '''),
-    ('5.4', 'flattened tokens as columns, transposed back', '''
-def repaired_bert(x, tensors):
-    t = tensors
-    cols = x.reshape(-1, x.shape[-1]).T
-    hidden = gelu(t["intermediate.dense.weight"] @ cols + t["intermediate.dense.bias"][:, None])
-    out = t["output.dense.weight"] @ hidden + t["output.dense.bias"][:, None]
-    return out.T.reshape(x.shape)
+    ('5.3', 'others set to 0', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + np.where(gone, a, 0).mean(axis=0).astype(a.dtype) @ W2
+'''),
+    ('5.3', 'loop over the units', '''
+def folded_bias(a, W2, b2, gone):
+    new = b2.copy()
+    for j in range(len(gone)):
+        if gone[j]:
+            new += a[:, j].mean() * W2[j]
+    return new
+'''),
+    ('5.4', 'step mended in place, np.round', '''
+def repaired_int8(a):
+    step = np.abs(a).max(axis=-1, keepdims=True) / 127
+    step[step == 0] = 1
+    return np.round(a / step).astype(np.int8), step
+'''),
+    ('5.4', 'max of max and -min', '''
+def repaired_int8(a):
+    top = np.maximum(a.max(axis=-1, keepdims=True), -a.min(axis=-1, keepdims=True))
+    step = np.where(top > 0, top, 127.0) / 127
+    return np.rint(a / step).astype("i1"), step
+'''),
+    ('5.4', 'rows in a loop', '''
+def repaired_int8(a):
+    rows = a.reshape(-1, a.shape[-1])
+    steps = np.ones(len(rows))
+    q = np.zeros(rows.shape, np.int8)
+    for i, row in enumerate(rows):
+        if row.any():
+            steps[i] = max(abs(v) for v in row) / 127
+        q[i] = [round(float(v)) for v in row / steps[i]]
+    return q.reshape(a.shape), steps.reshape(*a.shape[:-1], 1)
 '''),
     ('6.1', 'divmod', '''
 def gated_width(d_model):
