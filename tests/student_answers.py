@@ -72,36 +72,62 @@ def mix(weights, values):
     w = weights / np.sum(weights, axis=0, keepdims=True)
     return w @ values
 '''),
-    ('1.3', 'b.T is meant to make a column, but does nothing for a 1-D array',
-     'The bias went along the tokens, the last axis: b has one number for', '''
-def lift_columns(X, W, b):
-    return W @ X + b.T
+    ('1.3', 'the limit with a plus, as if the bias were the limit itself',
+     'The limit is added: a number above the limit should come out positive', '''
+def day_lift(n, limit):
+    W1 = np.zeros((n, 2 * n))
+    b1 = np.zeros(2 * n)
+    for i in range(n):
+        W1[i, i] = 1
+        b1[i] = limit
+        W1[i, 2 * n - 1] = 1 / n
+    for i in range(n - 1):
+        W1[i, n + i] = -1
+        W1[i + 1, n + i] = 1
+    return W1, b1
 '''),
-    ('1.3', 'computes with rows and does not transpose back: (T, d_ff)',
-     'The result has tokens as rows: here a token is a column, so the shape', '''
-def lift_columns(X, W, b):
-    rows = X.T
-    weights = W.T
-    return rows @ weights + b
+    ('1.3', 'np.diff on the unit matrix along the wrong axis, so that later minus earlier becomes earlier minus later',
+     'Those are falls: a rise is the later number minus the earlier one.', '''
+def day_lift(n, limit):
+    rises = np.zeros((n, n - 1))
+    rises[np.arange(n - 1), np.arange(n - 1)] = 1
+    rises[np.arange(1, n), np.arange(n - 1)] = -1
+    W1 = np.concatenate([np.identity(n), rises, np.ones((n, 1)) / n], axis=1)
+    b1 = np.hstack([[-limit] * n, [0] * n])
+    return W1, b1
 '''),
-    ('1.3', 'bias column added to W, before the product',
-     'b was added to W, before the product: it is added once, to W @ X.', '''
-def lift_columns(X, W, b):
-    bias_column = b[:, np.newaxis]
-    return (W + bias_column) @ X
+    ('1.3', 'one bias for all, -limit everywhere',
+     'The limit is subtracted from every lifted number: the rises and the', '''
+def day_lift(n, limit):
+    eye = np.eye(n)
+    W1 = np.hstack([eye, eye[:, 1:] - eye[:, :-1], np.ones((n, 1)) / n])
+    b1 = -limit * np.ones(2 * n)
+    return W1, b1
 '''),
-    ('1.3', 'reshape used in place of transpose so that b can be added along the last axis',
-     'Something is reshaped where it should be transposed: reshape mixes', '''
-def lift_columns(X, W, b):
-    d_ff = b.shape[0]
-    tmp = np.dot(W, X)
-    tmp = tmp.reshape(-1, d_ff) + b
-    return tmp.reshape(d_ff, -1)
+    ('1.3', 'rows in place of columns: stacks the questions as rows (2 n, n)',
+     'W1 is transposed: one *column* for each lifted number', '''
+def day_lift(n, limit):
+    rows = []
+    for i in range(n):
+        rows.append([1.0 if k == i else 0.0 for k in range(n)])
+    for i in range(n - 1):
+        rows.append([1.0 if k == i + 1 else -1.0 if k == i else 0.0 for k in range(n)])
+    rows.append([1 / n] * n)
+    return np.array(rows), np.array([-limit] * n + [0.0] * n)
 '''),
-    ('1.3', 'forgets the bias',
-     'The bias is missing: add b to every column.', '''
-def lift_columns(X, W, b):
-    return np.matmul(W, X)
+    ('1.3', 'the last column sums, the division by n is forgotten',
+     'The last column gives the sum: for the mean each number counts 1 / n.', '''
+def day_lift(n, limit):
+    E = np.eye(n)
+    W1 = np.c_[E, np.diff(E, axis=1), np.ones(n)]
+    b1 = np.r_[np.repeat(-limit, n), np.zeros(n)]
+    return W1, b1
+'''),
+    ('1.3', 'returns the lifted numbers of an imagined x, not the weights',
+     'Return 2 results: W1, b1.', '''
+def day_lift(n, limit):
+    x = np.linspace(10, 30, n)
+    return np.concatenate([x - limit, np.diff(x), [x.mean()]])
 '''),
     ('1.4', 'first line repaired (x.T), but goes back with a reshape, so tokens are mixed again',
      'Tokens are still mixed: reshape does not transpose, whatever its', '''
@@ -132,32 +158,49 @@ def repaired_lift(x, W1, b1):
 def repaired_lift(x, W1, b1):
     return x @ W1
 '''),
-    ('2.1', 'np.max instead of np.maximum: the largest along axis 0',
-     'np.max(h, 0) takes the largest along axis 0; np.maximum(h, 0)', '''
-def my_relu(h):
-    return np.max(h, 0)
+    ('2.1', 'thinks of two sides, forgets that the left one must be negative',
+     'The sign is lost: -3 should become -2, so the unit that reads -x', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    above = relu(x - 1)
+    below = relu(-x - 1)
+    return above + below
 '''),
-    ('2.1', 'writes the zeros into the argument',
-     'Right values, but your function changed its input h, which the caller', '''
-def my_relu(h):
-    h[h < 0] = 0
-    return h
+    ('2.1', 'second unit with the bias of the first one turned around: relu(1 - x)',
+     'That is x - 1 everywhere, a straight line: both folds are at 1.', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    return relu(x - 1) - relu(1 - x)
 '''),
-    ('2.1', 'compares with a float64 array of zeros, so float32 becomes float64',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def my_relu(h):
-    nullen = np.zeros(h.shape)
-    return np.maximum(h, nullen)
+    ('2.1', 'biases + 1: "the fold is at 1"',
+     'Both biases have the wrong sign: relu(x + b) folds at x = -b', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    W1, b1, W2 = np.array([[1, -1]]), np.array([1, 1]), np.array([1, -1])
+    hidden = relu(x[..., None] @ W1 + b1)
+    return (hidden @ W2).astype(x.dtype)
 '''),
-    ('2.1', 'list comprehension over the first axis, only works for 1-D',
-     'Right for', '''
-def my_relu(h):
-    return np.array([max(number, 0) for number in h])
+    ('2.1', 'hard threshold with np.where, keeps the size of the large numbers',
+     'There is a jump at 1: numbers beyond it should become smaller by 1', '''
+def quiet(x):
+    return np.where(abs(x) <= 1, 0 * x, x)
 '''),
-    ('2.1', "Python's max on an array (ambiguous truth value)",
+    ('2.1', 'if on an array',
      'it stopped with ValueError', '''
-def my_relu(h):
-    return max(0, h)
+def quiet(x):
+    if x > 1:
+        return x - 1
+    if x < -1:
+        return x + 1
+    return 0
+'''),
+    ('2.1', 'only the right side',
+     'One unit is missing: numbers below -1 should become x + 1.', '''
+def quiet(x):
+    return np.maximum(x - 1, 0)
 '''),
     ('2.2', 'straight translation with np.exp: overflow warning',
      'Right values, but NumPy warned: overflow encountered in exp. Some', '''
@@ -176,33 +219,51 @@ def my_silu(h):
     sig = 0.5 * (1 + np.tanh(h))
     return h * sig
 '''),
-    ('2.3', 'bracket closed too early: the root multiplies h only',
-     'The cubic part stands outside the bracket: sqrt(2/pi) multiplies all', '''
-def my_gelu_tanh(h):
-    return 0.5 * h * (1 + np.tanh(math.sqrt(2 / math.pi) * h + 0.044715 * h ** 3))
+    ('2.3', 'the slopes themselves as rows',
+     'w2 holds the slopes: the slopes of all units that are on add up', '''
+def folds(t, y):
+    b1 = -t[:-1]
+    w2 = (y[1:] - y[:-1]) / (t[1:] - t[:-1])
+    b2 = y[0]
+    return b1, w2, b2
 '''),
-    ('2.3', 'np.sqrt(2 / np.pi) makes float64 of float32',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def my_gelu_tanh(h):
-    inside = np.sqrt(2 / np.pi) * (h + 0.044715 * h ** 3)
-    return 0.5 * h * (1 + np.tanh(inside))
+    ('2.3', 'bias = place of the fold',
+     'The biases have the wrong sign: relu(x + b) folds at x = -b.', '''
+def folds(t, y):
+    n = len(t) - 1
+    w2, before = [], 0.0
+    for j in range(n):
+        slope = (y[j + 1] - y[j]) / (t[j + 1] - t[j])
+        w2.append(slope - before)
+        before = slope
+    return t[:n], np.array(w2), y[0]
 '''),
-    ('2.3', 'root of 2, then divided by pi',
-     'sqrt(2) / pi stands where sqrt(2 / pi) belongs.', '''
-def my_gelu_tanh(h):
-    c = math.sqrt(2) / math.pi
-    inner = c * (h + 0.044715 * h * h * h)
-    return 0.5 * h * (1.0 + np.tanh(inner))
+    ('2.3', 'takes the points of the hat as general: all pieces one wide',
+     'w2 is made from rises: a slope is the rise divided by the width of', '''
+def folds(t, y):
+    rise = y[1:] - y[:-1]
+    w2 = rise.copy()
+    w2[1:] -= rise[:-1]
+    return -t[:-1], w2, y[0]
 '''),
-    ('2.3', 'math.tanh number by number: 1-D only, and the result is float64',
-     'Right for', '''
-def my_gelu_tanh(h):
-    ergebnis = []
-    for zahl in h:
-        zahl = float(zahl)
-        innen = math.sqrt(2 / math.pi) * (zahl + 0.044715 * zahl ** 3)
-        ergebnis.append(0.5 * zahl * (1 + math.tanh(innen)))
-    return np.array(ergebnis)
+    ('2.3', 'b2 = 0 as in the hat',
+     'b2 is 0: where all units are off, the curve should have the height', '''
+def folds(t, y):
+    slopes = np.diff(y) / np.diff(t)
+    w2 = slopes - np.concatenate([[0], slopes[:-1]])
+    return -t[:-1], w2, 0.0
+'''),
+    ('2.3', 'np.diff twice, so the first unit gets lost',
+     'The first unit is missing: left of t[0] the slope is 0', '''
+def folds(t, y):
+    s = np.diff(y) / np.diff(t)
+    return -t[1:-1], np.diff(s), y[0]
+'''),
+    ('2.3', 'makes the curve flat again at the last point',
+     'One unit too many: the curve goes on beyond the last point', '''
+def folds(t, y):
+    slopes = np.concatenate([[0], np.diff(y) / np.diff(t), [0]])
+    return -t, slopes[1:] - slopes[:-1], y[0]
 '''),
     ('2.4', 'activated numbers stored under a new name, then h is used again',
      'Still a straight layer: what reaches W2 has not been bent. Hint 1', '''
@@ -1549,13 +1610,27 @@ def mix(weights, values):
 def mix(weights, values):
     return [np.average(values, axis=0, weights=w) for w in weights]
 '''),
-    ('1.3', 'rows, then transposed back, as a lambda', '''
-lift_columns = lambda X, W, b: (X.T @ W.T + b).T
+    ('1.3', 'loops, one entry after the other', '''
+def day_lift(n, limit):
+    W1, b1 = np.zeros((n, 2 * n)), np.zeros(2 * n)
+    for i in range(n):
+        W1[i, i], b1[i], W1[i, -1] = 1, -limit, 1 / n
+        if i + 1 < n:
+            W1[i, n + i], W1[i + 1, n + i] = -1, 1
+    return W1, b1
 '''),
-    ('1.3', 'nested list comprehension, returns a nested list of NumPy numbers', '''
-def lift_columns(X, W, b):
-    d_model, T = X.shape
-    return [[sum(W[j, i] * X[i, t] for i in range(d_model)) + b[j] for t in range(T)] for j in range(len(W))]
+    ('1.3', 'asks the function itself: the lift of the unit vectors, minus the lift of 0', '''
+def day_lift(n, limit):
+    def day(x):
+        return np.concatenate([x - limit, np.diff(x), [np.mean(x)]])
+    b1 = day(np.zeros(n))
+    return np.stack([day(row) for row in np.eye(n)]) - b1, b1
+'''),
+    ('1.3', 'rows as questions, transposed at the end, a list is returned', '''
+def day_lift(n, limit):
+    eye = np.eye(n)
+    questions = np.vstack([eye, np.diff(eye, axis=0), np.full((1, n), 1 / n)])
+    return [questions.T, np.r_[[-limit] * n, [0] * n]]
 '''),
     ('1.4', 'really with columns: transposes, multiplies from the left, transposes back', '''
 def repaired_lift(x, W1, b1):
@@ -1569,18 +1644,21 @@ def repaired_lift(tokens, weight, bias):
         return token @ weight + bias
     return np.apply_along_axis(one, 1, tokens)
 '''),
-    ('2.1', 'np.clip', '''
-def my_relu(h):
-    return np.clip(h, 0, None)
+    ('2.1', 'a real FFN with weights, one number per token', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    W1, b1 = np.array([[1, -1]], dtype=x.dtype), np.array([-1, -1], dtype=x.dtype)
+    W2 = np.array([1, -1], dtype=x.dtype)
+    return relu(x[..., None] @ W1 + b1) @ W2
 '''),
-    ('2.1', 'loop over the flat copy', '''
-def my_relu(h):
-    result = np.array(h)              # a copy
-    flat = result.reshape(-1)
-    for i in range(flat.size):
-        if flat[i] < 0:
-            flat[i] = 0
-    return flat.reshape(result.shape)
+    ('2.1', 'the noise subtracted', '''
+def quiet(x):
+    return x - np.clip(x, -1, 1)
+'''),
+    ('2.1', 'size and sign', '''
+def quiet(x):
+    return np.sign(x) * np.maximum(np.abs(x) - 1, 0)
 '''),
     ('2.2', 'exp of -|h| only, two cases', '''
 def my_silu(h):
@@ -1592,16 +1670,28 @@ def my_silu(h):
     with np.errstate(over="ignore"):
         return h / (1 + np.exp(-h))
 '''),
-    ('2.3', 'brackets multiplied out, numbers computed beforehand, no power', '''
-def my_gelu_tanh(h):
-    return h * (0.5 + 0.5 * np.tanh(h * (0.7978845608028654 + 0.035677408136300125 * h * h)))
+    ('2.3', 'loop with the slope so far', '''
+def folds(t, y):
+    b1, w2, slope = [], [], 0.0
+    for j in range(len(t) - 1):
+        new = (y[j + 1] - y[j]) / (t[j + 1] - t[j])
+        b1.append(-t[j])
+        w2.append(new - slope)
+        slope = new
+    return np.array(b1), np.array(w2), float(y[0])
 '''),
-    ('2.3', 'math.tanh number by number over the flat array, dtype put back', '''
-def my_gelu_tanh(h):
-    h = np.asarray(h)
-    c = (2 / math.pi) ** 0.5
-    out = [0.5 * v * (1 + math.tanh(c * (v + 0.044715 * v ** 3))) for v in h.ravel().tolist()]
-    return np.array(out, dtype=np.result_type(h.dtype, np.float16)).reshape(h.shape)
+    ('2.3', 'solves the linear system: the curve must meet every point', '''
+from ffn_numpy import relu
+
+def folds(t, y):
+    b1 = -t[:-1]
+    units = relu(t[1:, None] + b1)
+    return b1, np.linalg.solve(units, y[1:] - y[0]), y[0]
+'''),
+    ('2.3', 'a zero in front, lists returned', '''
+def folds(t, y):
+    slopes = np.concatenate([[0.0], (y[1:] - y[:-1]) / (t[1:] - t[:-1])])
+    return [list(-t[:-1]), list(slopes[1:] - slopes[:-1]), y[0]]
 '''),
     ('2.4', 'out= writes into the fresh h', '''
 def repaired_ffn(x, W1, b1, W2, b2):
