@@ -28,6 +28,7 @@ STAGE_COLORS = {
 }
 RANDOM_COLOR = "#999999"  # the random twin of a trained layer
 CURVE_COLORS = ("#000000", "#56B4E9", "#8C510A", "#666666", "#B2ABD2")  # activations are no stages
+SPARE_COLORS = ("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00")  # of labels that are no stages
 LINE_STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
@@ -291,7 +292,8 @@ def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: 
     edges = _edges(flat.values(), positive_int("bins", bins), limits)
     low, high = edges[0], edges[-1]
     palette = STAGE_COLORS | {"random": RANDOM_COLOR} | (colors or {})
-    spare = cycle(("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#D55E00"))
+    taken = {palette.get(label) for label in flat}
+    spare = cycle([color for color in SPARE_COLORS if color not in taken] or SPARE_COLORS)
     chosen = {label: palette.get(label) or next(spare) for label in flat}
 
     ax = _axes(ax)

@@ -101,6 +101,24 @@ def test_every_gradient_of_the_block_is_the_finite_difference(options, last_only
     assert_gradients({"x": x, **block.parameters()}, loss, gradients, at_most=8)
 
 
+@pytest.mark.parametrize("options", BLOCKS, ids=lambda o: f"{o['placement']}-{o['norm']}-{o['ffn']}-{o['n_heads']}")
+@pytest.mark.parametrize("last_only", [False, True])
+def test_gradients_of_a_batch_are_those_of_its_sequences(options, last_only):
+    """Any leading dimensions, none included."""
+    block, r = random_block(options), np.random.default_rng(7)
+    x, dy = r.normal(size=(2, 3, T, D)), r.normal(size=(2, 3, 1 if last_only else T, D))
+    batch = block.gradients(block.forward(x, last_only)[1], dy)
+    total = dict.fromkeys(block.parameters(), 0)
+    for i in np.ndindex(2, 3):
+        y, cache = block.forward(x[i], last_only)
+        np.testing.assert_allclose(y, block.forward(x, last_only)[0][i], rtol=0, atol=1e-12)
+        gradients = block.gradients(cache, dy[i])
+        np.testing.assert_allclose(gradients.pop("x"), batch["x"][i], rtol=0, atol=1e-12)
+        total = {name: total[name] + g for name, g in gradients.items()}
+    for name, gradient in total.items():
+        np.testing.assert_allclose(gradient, batch[name], rtol=0, atol=1e-10)
+
+
 @pytest.mark.parametrize("options", BLOCKS[:4], ids=str)
 def test_block_is_its_formula(options):
     block = random_block(options)

@@ -190,6 +190,32 @@ def test_an_error_names_the_line_and_what_went_well():
     assert "Right for x (5," in said and "For x (2, 3," in said and "(compared from the right" in said
 
 
+def test_an_error_is_told_in_words_that_help():
+    """The whole message: the exercise, what stopped where, what NumPy's words mean, and the line."""
+    def binds_equally(x, W1, b1):
+        return W1 * x @ W1 + b1
+
+    first = next(find("1.1").cases(0))
+    title = (f"✗ 1.1 lift(x, W1, b1) For x (5, {first.d}), W1 ({first.d}, {first.f}), b1 ({first.f},) it stopped with ")
+    line = "in the line: return"
+    compared = "(compared from the right, two axes must be equal, or one of them 1.)"
+    said = message("1.1", binds_equally)
+    assert said.startswith(f"{title}ValueError: operands could not be broadcast together with shapes ")
+    assert said.endswith(f" {compared} (`*` and `@` bind equally, from left to right: put each product in brackets.) "
+                         f"{line} W1 * x @ W1 + b1")
+    said = message("1.1", lambda x, W1, b1: (x @ W1) + b1[:, None] * x)
+    assert compared in said and said.count("bind equally") == 1
+    said = message("1.1", lambda x, W1, b1: x * W1)
+    assert compared in said and "bind equally" not in said
+    said = message("1.1", lambda x, W1, b1: x @ W1.T)
+    assert "bind equally" not in said
+    said = message("1.1", lambda x, W1, b1: 1 / 0)
+    assert said == f"{title}ZeroDivisionError: division by zero {line.replace('return', '')}" \
+        'said = message("1.1", lambda x, W1, b1: 1 / 0)'
+    said = message("1.1", lambda x, W1, b1: max(x, 0))
+    assert "(max, min and if take one number; for arrays use np.maximum, np.where or a comparison.)" in said
+
+
 def test_failed_checks_are_shown_without_a_traceback():
     from IPython.core.interactiveshell import InteractiveShell
     from IPython.utils.capture import capture_output

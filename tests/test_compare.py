@@ -50,6 +50,10 @@ ALL = f"15 of 15 numbers differ, {WHERE}. The largest difference is at"
                                                            "at [0]: 0, expected 1."),
     (np.array([1.0]), np.array([3.0]), f"1 of 1 numbers differ, {WHERE}. The largest difference is at [0]: 1, "
                                        "expected 3."),
+    (np.array([np.inf, 1.0, -np.inf, 2.5]), np.array([np.inf, 1.0, -np.inf, 2.0]),
+     f"1 of 4 numbers differ, {WHERE}. The largest difference is at [3]: 2.5, expected 2."),
+    (np.where(A > 1, A + 1e-3, A + 1e-12), A, f"1 of 15 numbers differ, {WHERE}. The largest difference is at [2, 0]: "
+                                              "1.305, expected 1.304."),
     ([1, 2, 3], np.array([1, 2, 4]), f"1 of 3 numbers differ, {WHERE}. The largest difference is at [2]: 3, "
                                      "expected 4."),
     (A <= 0, A > 0, f"{ALL} [0, 0]: False, expected True."),
@@ -106,8 +110,10 @@ def test_what_is_the_same():
             (True, 1, False), (1, True, False), (one > 0, one, False), (one, one > 0, False), (None, A, False),
             ("1", 1, False), (4, 3, False), (3.001, 3, False), (np.array([np.nan]), np.array([1.0]), False),
             (np.array([1.0]), np.array([np.nan]), False), (np.array([-np.inf]), np.array([np.inf]), False),
-            (A.astype(np.float16) + np.float16(0.1), A, False), (1e-3 * one + 1e-11, 1e-3 * one, False)):
+            (A.astype(np.float16) + np.float16(0.1), A, False),
+            ((A, A + 1e-6), (A, A), False), (1e-3 * one + 1e-11, 1e-3 * one, False)):
         assert not same(got, right, single), (got, right, single)
+    assert same(A + 1e-10, A) and not same(A + 1e-6, A)  # float64's precision, unless it is said otherwise
 
 
 FOLLOW = "the result should follow the input."

@@ -494,6 +494,11 @@ def test_kinds_have_equal_parameters(kind):
     assert ffn.n_parameters == 1152 and make_ffn(kind, 12, 48, seed=1)(np.ones(12)).shape == (12,)
 
 
+def test_gated_kinds_get_two_thirds_of_the_width_rounded():
+    for d_ff in range(1, 40):
+        assert make_ffn("swiglu", 4, d_ff).d_ff == round(2 * d_ff / 3) and make_ffn("relu", 4, d_ff).d_ff == d_ff
+
+
 @pytest.mark.parametrize("kind, cls, activation, d_ff, biased", [
     ("geglu", F.GatedFeedForward, "gelu", 21, False), ("relu", F.FeedForward, "relu", 32, True),
     ("gelu_tanh", F.FeedForward, "gelu_tanh", 32, True), ("linear", F.FeedForward, "identity", 32, True),

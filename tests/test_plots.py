@@ -133,6 +133,180 @@ def test_gate_heatmap_holds_the_three_matrices():
     assert low == -high and len([p for p in ax.patches if p.get_height() == 1]) == 3
 
 
+# ---------------------------------------------------------------- everything that a figure says, and where it says it
+
+def boxes(ax):
+    """Name -> (left, bottom, width, height) of every array of a ledger."""
+    names = [t.get_text() for t in ax.texts[:2 * len(ax.patches):2]]
+    return dict(zip(names, (p.get_bbox().bounds for p in ax.patches)))
+
+
+def arrows(ax):
+    """((start, end), label, where the label is, its offset in points, its ha and va, the line's width)."""
+    texts = [t for t in ax.texts]
+    for arrow, label in zip(texts, texts[1:]):
+        if arrow.get_text() == "" and arrow.arrow_patch is not None:
+            yield ((arrow.xyann, arrow.xy), label.get_text(), label.xy, label.xyann,
+                   (label.get_ha(), label.get_va()), arrow.arrow_patch.get_linewidth())
+
+
+FIVE = ("x", "lift", "activate", "a", "b")
+LEDGERS = {
+    "plain": (lambda: F.FeedForward.random(8).trace(X), [("x", "lift"), ("lift", "activate"),
+                                                         ("activate", "project_down")]),
+    "gated": (lambda: F.GatedFeedForward.random(8).trace(X), list(plots.GATED_ARROWS)),
+    "wide gated": (lambda: F.GatedFeedForward.random(100).trace(np.ones((9, 100))), list(plots.GATED_ARROWS)),
+    "other": (lambda: {name: (i + 1, 60 - 9 * i) for i, name in enumerate(FIVE)}, list(zip(FIVE, FIVE[1:]))),
+}
+
+
+@pytest.mark.parametrize("kind", LEDGERS)
+def test_ledger_arrows_join_the_arrays_and_nothing_overlaps(kind):
+    shapes, joined = LEDGERS[kind]
+    shapes = shapes()
+    ax = plots.shape_ledger(shapes)
+    sizes, placed = getattr(shapes, "shapes", shapes), boxes(ax)
+    assert list(placed) == list(sizes)
+    for name, (_, _, width, height) in placed.items():
+        assert (height, width) == pytest.approx(sizes[name])
+    for t, u, (name, (left, bottom, width, height)) in zip(ax.texts[::2], ax.texts[1::2], placed.items()):
+        assert (*t.xy, *u.xy) == pytest.approx((left + width / 2, bottom + height, left + width / 2, bottom))
+        assert (t.get_text(), u.get_text(), t.get_va(), u.get_va()) == (name, str(sizes[name]), "bottom", "top")
+    drawn = list(arrows(ax))
+    for (source, target), ((start, end), _, label, _, _, _) in zip(joined, drawn):
+        (l1, b1, w1, h1), (l2, b2, _, h2) = placed[source], placed[target]
+        assert (*start, *end) == pytest.approx((l1 + w1, b1 + h1 / 2, l2, b2 + h2 / 2))  # edge to edge, half height
+        assert label == ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2) and end[0] - start[0] > 5
+    assert len(drawn) == len(joined)
+    for (l1, b1, w1, h1), (l2, b2, w2, h2) in combinations(placed.values(), 2):
+        assert l1 + w1 < l2 or l2 + w2 < l1 or b1 + h1 < b2 or b2 + h2 < b1
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    left, right = min(b[0] for b in placed.values()), max(b[0] + b[2] for b in placed.values())
+    low, high = min(b[1] for b in placed.values()), max(b[1] + b[3] for b in placed.values())
+    assert left - x0 == pytest.approx(x1 - right) and low - y0 == pytest.approx(y1 - high)  # centred, with a margin
+    assert 0 < x1 - right < 0.1 * (right - left) and 0 < y1 - high < 0.05 * (x1 - x0) + 0.3 * (high - low)
+    assert not ax.axison
+
+
+def test_ledger_cells_can_be_counted_where_they_are_drawn():
+    for name, size in (("a", (3, 5)), ("b", (1, 64))):
+        vertical, horizontal = plots.shape_ledger({name: size}).collections
+        segments = [s.tolist() for s in vertical.get_segments()]
+        assert segments == [[[c, -size[0] / 2], [c, size[0] / 2]] for c in range(1, size[1])]
+        segments = [s.tolist() for s in horizontal.get_segments()]
+        assert segments == [[[0, r - size[0] / 2], [size[1], r - size[0] / 2]] for r in range(1, size[0])]
+    assert not plots.shape_ledger({"a": (3, 65), "b": (3, 5)}).collections
+    ax = plots.shape_ledger({"a": (3, 5)})
+    assert (ax.get_aspect(), len(ax.texts)) == (1, 2)
+
+
+def test_ledger_labels_stand_beside_their_arrows():
+    def beside(ax):
+        return [(label, offset, aligned) for _, label, _, offset, aligned, _ in arrows(ax)]
+
+    above, below = ("center", "bottom"), ("center", "top")
+    assert beside(plots.shape_ledger(F.GatedFeedForward.random(8).trace(X))) == [
+        ("@ W_gate", (-6, 5), ("right", "bottom")), ("@ W_up", (-6, -5), ("right", "top")),  # beside the steep ones
+        ("act", (0, 5), above), ("×", (0, 5), above), ("×", (0, -5), below), ("@ W_down", (0, 5), above)]
+    assert beside(plots.shape_ledger(F.FeedForward.random(8).trace(X))) == [
+        (label, (0, 5), above) for label in ("@ W1 + b1", "act", "@ W2 + b2")]
+    assert [label for label, _, _ in beside(plots.shape_ledger({"a": (2, 3), "b": (2, 3), "lift": (2, 3)}))] == [
+        "", "@ W1 + b1"]
+
+
+def test_ledger_highlights_the_arrows_of_one_stage():
+    for highlight, thick in ((None, []), ("gated", [3, 4]), ("lift", [1]), ("x", [])):
+        ax = plots.shape_ledger(F.GatedFeedForward.random(8).trace(X), highlight=highlight)
+        widths = [width for *_, width in arrows(ax)]
+        assert widths == [4 if i in thick else 1.2 for i in range(6)]
+
+
+def test_ledger_takes_one_row_and_marks_the_last():
+    ax = plots.shape_ledger({"x": (4, 8), "y": (3, 8)}, mark=2)
+    assert [p.get_y() for p in ax.patches] == [-2, -1, -1.5, -1.5]
+    ax = plots.shape_ledger({"x": (8,)}, mark=0)
+    assert [p.get_bbox().bounds for p in ax.patches] == [(0, -0.5, 8, 1)] * 2
+
+
+def test_curves_say_what_they_are():
+    ax = plots.activation_curves(["relu", "gelu"])
+    horizontal, vertical, first, second = ax.lines
+    assert horizontal.get_ydata() == [0, 0] and vertical.get_xdata() == [0, 0]
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["relu", "gelu"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xlim()) == ("input h", "act(h)", (-4, 4))
+    assert len(first.get_xdata()) == 801 and first.get_xdata()[[0, 400, 800]].tolist() == [-4, 0, 4]
+    assert plots.activation_curves("relu", derivative=True).get_ylabel() == "slope of act at h"
+    six = plots.activation_curves(list(F.ACTIVATIONS)[:6], limits=(0, 1))
+    assert six.get_xlim() == (0, 1) and len({line.get_color() for line in six.lines[2:7]}) == 5
+
+
+def test_distribution_says_what_it_is():
+    arrays = {"x": [[0.0, 1.0], [2.0, 3.0]], "lift": [0.0, 0.0, 0.0, 1.0], "mine": [-1.0]}
+    ax = plots.distribution(arrays, bins=8)
+    strip = ax.child_axes[0]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_xlim()) == ("value", "share per bin", (-1, 3))
+    assert ax.get_yscale() == "linear"
+    filled, outlined = ax.patches[::2], ax.patches[1::2]
+    for bars in (filled, outlined):  # the same bars twice
+        assert [bar_heights(p).sum() for p in bars] == pytest.approx([0.75, 0.25, 1])
+        assert sorted(set(bars[0].get_xy()[:, 0].tolist())) == np.arange(-1, 3.1, 0.5).tolist()
+    assert (strip.get_title(), strip.get_xlim()) == ("exactly 0", (-0.7, 2.7))
+    assert strip.get_xticks().tolist() == [0, 1, 2]
+    assert [t.get_text() for t in strip.texts] == ["25 %", "75 %", "0 %"]
+    assert [round(b.get_x() + b.get_width() / 2, 9) for b in strip.patches] == [0, 1, 2]
+    assert not strip.spines["left"].get_visible() and not strip.yaxis.get_tick_params()["labelleft"]
+    assert not strip.yaxis.get_tick_params()["left"]
+    assert ax.get_ylim() == pytest.approx((0, 1.12 * 1.05))  # matplotlib leaves 5 %, the strip's labels need 12 % more
+    colors = [matplotlib.colors.to_hex(p.get_edgecolor()).upper() for p in outlined]
+    assert colors[:2] == [plots.STAGE_COLORS["x"], plots.STAGE_COLORS["lift"]] and len(set(colors)) == 3
+
+
+def test_distribution_draws_the_strip_when_it_is_told_to():
+    assert not plots.distribution({"x": [1.0, 0.0]}, zeros=False).child_axes
+    assert [t.get_text() for t in plots.distribution({"x": [1.0]}, zeros=True).child_axes[0].texts] == ["0 %"]
+    assert not plots.distribution({"x": [1.0]}).child_axes
+
+
+@pytest.mark.parametrize("values, limits, bins, edges", [
+    ([1.0, 3.0], None, 2, [1, 2, 3]), ([-1.5, 2.5], None, 4, [-2, -1, 0, 1, 2, 3]),  # widened: one edge is 0
+    ([5.0], None, 4, [5.0, 5.25]), ([0.0], None, 2, [0, 0.5]), ([9.0], (-1, 1), 4, [-1, -0.5, 0, 0.5, 1]),
+])
+def test_bin_edges(values, limits, bins, edges):
+    ax = plots.distribution({"x": values, "y": values[:1]}, limits=limits, bins=bins, zeros=False)
+    assert np.unique(ax.patches[0].get_xy()[:, 0]) == pytest.approx(edges)
+    assert bar_heights(ax.patches[0]).sum() == pytest.approx(np.mean(np.array(values) != 0))
+
+
+def test_distribution_colours():
+    def colour(label, **options):
+        return matplotlib.colors.to_hex(plots.distribution({label: X}, **options).patches[1].get_edgecolor())
+    assert colour("random") == plots.RANDOM_COLOR and colour("twin", colors={"twin": "#123456"}) == "#123456"
+    assert colour("x", colors={"x": "#123456"}) == "#123456" and colour("twin") == "#0072b2"
+
+
+def test_gate_heatmap_says_what_it_is():
+    gate = np.array([[1.0, -0.25, 0.5], [-4.0, 0.125, 2.0]])
+    value = np.array([[0.5, 1.0, -1.0], [0.5, 1.0, 0.25]])
+    ax = plots.gate_heatmap(gate, value, gate * value, mark=1)
+    image, nothing = ax.images[0].get_array(), np.full((2, 2), np.nan)
+    np.testing.assert_array_equal(image, np.hstack([gate, nothing, value, nothing, gate * value]))
+    assert ax.images[0].get_clim() == (-4, 4)
+    said = [(t.get_text(), t.get_position()) for t in ax.texts]
+    minus = "\N{MINUS SIGN}"
+    assert said[:-5] == [(minus, (x, y)) for y, x in ((0, 1), (0, 7), (0, 11), (0, 12), (1, 0), (1, 10))]
+    assert said[-5:-2] == [("act(gate)", (1, -0.7)), ("lift", (6, -0.7)), ("gated = act(gate) × lift", (11, -0.7))]
+    assert said[-2:] == [("×", (3.5, 0.5)), ("=", (8.5, 0.5))]  # in the middle of the gaps
+    assert [t.get_color() for t in ax.texts[:6]] == ["black"] * 4 + ["white", "black"]  # white on the darkest cell
+    assert [p.get_bbox().bounds for p in ax.patches] == [(x - 0.5, 0.5, 3, 1) for x in (0, 5, 10)]
+    assert ax.get_xticks().tolist() == [0, 2, 5, 7, 10, 12] and ax.get_yticks().tolist() == [0, 1]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0", "2"] * 3
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("hidden unit", "token")
+    assert ax.figure.axes[1].get_ylabel() == "number" and not any(s.get_visible() for s in ax.spines.values())
+    wide = plots.gate_heatmap(*[np.ones((1, 32))] * 3)
+    assert wide.images[0].get_array().shape == (1, 3 * 32 + 2 * 4) and not wide.patches
+    assert [t.get_text() for t in wide.get_xticklabels()][:6] == ["0", "7", "14", "21", "28", "31"]
+
+
 DICT = "arrays must be a dict of label -> array, not empty; got"
 FINITE, ONE_SHAPE = "arrays['x'] must hold finite values, got shape", "must be matrices of one shape, got"
 ORDERED, TWO = "limits must be finite with low < high, got", "limits must be two numbers (low, high), got"
@@ -229,4 +403,10 @@ def test_stage_colors_can_be_told_apart_in_grey():
 
 def test_course_style_is_set():
     plots.use_course_style()
-    assert plt.rcParams["figure.dpi"] == 100 and not plt.rcParams["axes.spines.top"]
+    rc = plt.rcParams
+    assert rc["figure.dpi"] == 100 and rc["figure.figsize"] == [8, 3.4] and rc["figure.constrained_layout.use"]
+    assert not (rc["axes.spines.top"] or rc["axes.spines.right"] or rc["legend.frameon"])
+    assert rc["font.size"] == 11 and rc["axes.titlesize"] == 12 and rc["axes.titlelocation"] == "left"
+    assert rc["lines.linewidth"] == 2 and rc["image.cmap"] == "PuOr"
+    assert plots.shape_ledger({"x": (7, 8)}).figure.get_size_inches().tolist() == [10, 1.9]
+    assert plots.activation_curves("relu").figure.get_size_inches().tolist() == [8, 3.4]

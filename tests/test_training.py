@@ -48,6 +48,12 @@ def test_schedule():
     assert rates[0] == pytest.approx(0.2) and max(rates) == rates[9] == rates[10] == 2
     assert rates[55] == pytest.approx(1.1) and rates[100] == pytest.approx(0.2)
     assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert rates[:10] == pytest.approx([0.2 * (s + 1) for s in range(10)])
+    for s in range(10, 101):
+        assert rates[s] == pytest.approx(2 * (0.1 + 0.45 * (1 + math.cos(math.pi * (s - 10) / 90))))
+    for n_steps, warmup in ((1, 0), (5, 4), (5, 5)):  # no step, or one, is left for the cosine
+        assert T.learning_rate(warmup, n_steps, 2.0, warmup, 0.1) == pytest.approx(2)
+        assert T.learning_rate(warmup + 1, n_steps, 2.0, warmup, 0.1) == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("options", [
