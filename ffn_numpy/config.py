@@ -18,7 +18,8 @@ from .activations import ACTIVATIONS
 # How configs call the activation, and what they mean by it.
 CONFIG_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation", "activation_type",
                "activation_fn", "act_fn", "ff_activation", "mlp_hidden_act", "dense_act_fn", "afn")
-ANY_ACTIVATION = re.compile(r"act(ivation)?(_fn|_func|_function|_type)?$")  # a key that names one, of whatever part
+# A key that names an activation, of whatever part; those of a head on top of the model are none of an FFN's.
+ANY_ACTIVATION = re.compile(r"(?!pooler|pool_|classifier|summary|projector)\w*?act(ivation)?(_fn|_func|_function|_type)?$")
 CONFIG_ACTIVATIONS = {name: name for name in ACTIVATIONS} | {
     "gelu_python": "gelu", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "linear": "identity"}
 GATED_ACTIVATIONS = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu", "glu": "sigmoid", "gated-silu": "silu",
@@ -94,7 +95,7 @@ def _others(config, known):
     if config.get("model_type") in FIXED_ACTIVATIONS or config.get("feed_forward_proj") is not None:
         return []  # there, other keys are not read
     names = {key: str(value).lower() for key, value in config.items()
-             if isinstance(value, (str, list)) and ANY_ACTIVATION.search(key)
+             if isinstance(value, (str, list)) and isinstance(key, str) and ANY_ACTIVATION.match(key)
              and not (key == "hidden_act" and (config.get("hidden_activation") or config.get("use_swiglu_ffn")
                                                or str(config.get("model_type")).startswith("gemma")))}
     meant = {key: CONFIG_ACTIVATIONS.get(name) or GATED_ACTIVATIONS.get(name) or name for key, name in names.items()}
@@ -147,7 +148,7 @@ def routing(config, n_experts):
         raise TypeError(f"config['norm_topk_prob'] must be True or False, got {short(renormalize)}")
     for key, value in config.items():
         usual = (None, False, 1, "softmax", "greedy")
-        if (ROUTING_KEY.search(key) or key == "n_group") and not any(value is u or value == u for u in usual):
+        if (ROUTING_KEY.search(str(key)) or key == "n_group") and not any(value is u or value == u for u in usual):
             raise ValueError(f"config has {key} = {short(value)}, which MixtureOfExperts does not do")
     for key in ("num_local_experts", "num_experts", "n_routed_experts"):
         if config.get(key, n_experts) != n_experts:

@@ -511,6 +511,7 @@ def test_names_for_any_other_naming():
     ({"model_type": "gemma3_text"}, "gated", "gelu_tanh"),
     ({"model_type": "dinov2", "hidden_act": "gelu", "use_swiglu_ffn": True}, "gated", "silu"),
     ({"model_type": "dinov2", "hidden_act": "gelu", "use_swiglu_ffn": False}, "plain", "gelu"),
+    ({"hidden_act": "gelu", "pooler_act": "tanh"}, "plain", "gelu"),
     ({"hidden_act": "gelu", "hidden_size": D}, "plain", "gelu"), ({"hidden_size": D}, "gated", "silu"),
 ])
 def test_the_config_tells_the_activation(config, tensors, activation, tmp_path):
