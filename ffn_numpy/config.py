@@ -19,7 +19,7 @@ from .activations import ACTIVATIONS
 CONFIG_KEYS = ("hidden_activation", "hidden_act", "activation_function", "activation", "activation_type",
                "activation_fn", "act_fn", "ff_activation", "mlp_hidden_act", "dense_act_fn", "afn")
 # A key that names an activation, of whatever part; those of a head on top of the model are none of an FFN's.
-ANY_ACTIVATION = re.compile(r"(?!pooler|pool_|classifier|summary|projector)\w*?act(ivation)?(_fn|_func|_function|_type)?$")
+ANY_ACTIVATION = re.compile(r"(?!pool|classifier|summary|projector)\w*?act(ivation)?(_fn|_func|_function|_type)?$")
 CONFIG_ACTIVATIONS = {name: name for name in ACTIVATIONS} | {
     "gelu_python": "gelu", "gelu_fast": "gelu_tanh", "gelu_accurate": "gelu_tanh", "linear": "identity"}
 GATED_ACTIVATIONS = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu", "glu": "sigmoid", "gated-silu": "silu",
