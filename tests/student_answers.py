@@ -936,74 +936,95 @@ def repaired_block(x, attend, ffn, norm1, norm2):
     f = ffn(norm2(a))
     return x + a + f
 '''),
-    ('8.1', 'base-2 logarithm: the answer is in bits',
-     'That is in bits (log2): nats use the natural logarithm, np.log.', '''
-def nats(probabilities, targets):
-    n = len(targets)
-    return -np.log2(probabilities[np.arange(n), targets]).mean()
+    ('8.1', 'stops at the mean loss',
+     'That is the mean loss in nats. If k equally likely answers cost log k', '''
+def equally_likely(probabilities, targets):
+    losses = []
+    for row, t in zip(probabilities, targets):
+        losses.append(-np.log(row[t]))
+    return np.mean(losses)
 '''),
-    ('8.1', 'indexes [:, targets]: every row is paired with every target',
+    ('8.1', 'averages 1 / p',
+     'The mean of 1 / p: average the losses first, then turn the mean loss', '''
+def equally_likely(probabilities, targets):
+    p = probabilities[np.arange(len(targets)), targets]
+    return np.mean(1.0 / p)
+'''),
+    ('8.1', 'one over the mean probability of the right answer',
+     '1 / the mean probability: take the logarithm of each probability', '''
+def equally_likely(probabilities, targets):
+    right = [row[t] for row, t in zip(probabilities, targets)]
+    return len(right) / sum(right)
+'''),
+    ('8.1', '2 to the power of the nats, as in a text about bits',
+     '2 to the power of nats: nats belong to e (np.exp), 2 belongs to bits.', '''
+def equally_likely(probabilities, targets):
+    n = len(targets)
+    nats = -np.log(probabilities[range(n), targets]).mean()
+    return 2 ** nats
+'''),
+    ('8.1', 'indexes [:, targets]',
      "p[:, targets] takes every target's column for every example: row i", '''
-def nats(probabilities, targets):
-    p_right = probabilities[:, targets]
-    return np.mean(-np.log(p_right))
+def equally_likely(probabilities, targets):
+    return np.exp(-np.log(probabilities[:, targets]).mean())
 '''),
-    ('8.1', 'takes the mean first and the logarithm afterwards',
-     'The logarithm of the mean: take the logarithm of each probability', '''
-def nats(probabilities, targets):
-    total = 0
-    for i in range(len(targets)):
-        total += probabilities[i, targets[i]]
-    return -np.log(total / len(targets))
-'''),
-    ('8.1', 'one-hot times log, and then the mean over all n * n_classes entries instead of over n',
-     'Divided by the number of classes too: the mean runs over examples', '''
-def nats(probabilities, targets):
-    one_hot = np.eye(probabilities.shape[1])[targets]
-    return -np.mean(one_hot * np.log(probabilities))
-'''),
-    ('8.1', 'minus sign forgotten',
-     'The minus is missing: log of a probability is negative, a loss is', '''
-def nats(probabilities, targets):
+    ('8.1', 'forgets the minus',
+     'The minus is missing: below 1, no number of answers.', '''
+def equally_likely(probabilities, targets):
     n = len(targets)
-    right = probabilities[np.arange(n), targets]
-    return np.log(right).sum() / n
+    return np.exp(np.log(probabilities[np.arange(n), targets]).sum() / n)
 '''),
-    ('8.2', 'argmax along axis 0: the best example for each class instead of the best class of each example',
-     'The largest score of each *column* was taken (axis=0): each row is an', '''
-def accuracy(scores, targets):
-    answers = np.argmax(scores, axis=0)
-    return np.mean(answers == targets)
+    ('8.1', 'exp before the mean',
+     'The mean of 1 / p: average the losses first', '''
+def equally_likely(probabilities, targets):
+    loss = -np.log(probabilities[np.arange(len(targets)), targets])
+    return np.exp(loss).mean()
 '''),
-    ('8.2', 'argmax without an axis: one position in the flattened table',
-     'argmax without an axis looks at the whole table: each row is an', '''
-def accuracy(scores, targets):
-    return (np.argmax(scores) == targets).mean()
+    ('8.2', 'averages over heads, as the lesson does',
+     'The average over heads: a star that one head reads and another does', '''
+def lesser_star(weights, stars):
+    w = weights.mean(axis=1)
+    return w[stars].reshape(-1, 2).min(axis=1)
 '''),
-    ('8.2', 'counts an example as right only if its target has a probability above one half',
-     'A target with less than half of the probability can still be the', '''
-def accuracy(scores, targets):
-    e = np.exp(scores - np.max(scores, axis=1, keepdims=True))
-    p = e / e.sum(axis=1, keepdims=True)
-    p_target = p[np.arange(len(targets)), targets]
-    return np.mean(p_target > 0.5)
+    ('8.2', 'the lesser star of each head, then the best head',
+     'Tokens first, then heads: that asks one head to read both stars.', '''
+def lesser_star(weights, stars):
+    result = []
+    for w, s in zip(weights, stars):
+        result.append(max(head[s].min() for head in w))
+    return np.array(result)
 '''),
-    ('8.2', "rounds the share to two digits 'for a nicer number'",
-     'expected', '''
-def accuracy(scores, targets):
-    hits = [int(np.argmax(s)) == int(t) for s, t in zip(scores, targets)]
-    return round(sum(hits) / len(hits), 2)
+    ('8.2', 'multiplies by the mask, so that the smallest is always 0',
+     'Always 0: tokens without a star became 0, and 0 is the smallest.', '''
+def lesser_star(weights, stars):
+    masked = weights * stars[:, None, :]
+    return masked.max(axis=1).min(axis=1)
 '''),
-    ('8.2', 'np.max: compares the score, not its position',
-     'Always 0: the scores themselves are compared with the targets (argmax', '''
-def accuracy(scores, targets):
-    return np.mean(np.max(scores, axis=1) == targets)
+    ('8.2', 'forgets the last step',
+     'Both stars of each sequence came back, (n, 2): the smaller one', '''
+def lesser_star(weights, stars):
+    best = np.max(weights, axis=1)
+    return np.stack([b[s] for b, s in zip(best, stars)])
 '''),
-    ('8.2', 'number of right answers instead of the share',
-     'The number of right answers: divide by how many there are.', '''
-def accuracy(scores, targets):
-    predicted = scores.argmax(axis=1)
-    return (predicted == targets).sum()
+    ('8.2', 'mask exchanged in np.where',
+     'The stars are exchanged with the others: that is the least-read token', '''
+def lesser_star(weights, stars):
+    best = weights.max(axis=1)
+    return np.where(stars, np.inf, best).min(axis=1)
+'''),
+    ('8.2', 'largest over the tokens of each head, then the smallest over heads',
+     'numbers differ, for', '''
+def lesser_star(weights, stars):
+    per_head = (weights * stars[:, None]).max(axis=2)
+    return per_head.min(axis=1)
+'''),
+    ('8.2', 'builds the result with np.zeros, float64',
+     'float32 came back as float64', '''
+def lesser_star(weights, stars):
+    out = np.zeros(len(weights))
+    for i in range(len(weights)):
+        out[i] = weights[i].max(axis=0)[stars[i]].min()
+    return out
 '''),
     ('8.3', "shifts the scores in the logarithm only; the target's score is taken unshifted",
      "The largest score was subtracted for exp, but not from the target's", '''
@@ -1043,51 +1064,55 @@ def loss_from_scores(scores, targets):
     p = e / e.sum(axis=1, keepdims=True)
     return -np.log(p[np.arange(len(targets)), targets]).mean()
 '''),
-    ('8.4', 'bias of unit 1 is -0.5 (halfway between) instead of -1: 1 XOR 1 gives -1',
-     'For 1, 1 the answer is -1: which unit needs a bias, and how large?', '''
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -0.5])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+    ('8.4', 'repairs the factor and the thresholds, overlooks the second carry',
+     'Right up to the sum 19; from 20 on the answer is 10 too large', '''
+def repaired_adder(mean):
+    W1, b1 = np.array([[3, 3, 3]]), np.array([0, -9, -10])
+    W2 = np.array([1, -10, 10])
+    h = np.maximum(mean[..., None] @ W1 + b1, 0)
+    return h @ W2
 '''),
-    ('8.4', "uses the notebook's global `bits` instead of the argument x",
-     'Your function gives the same answer, array([0, 1, 1, 0]), for every', '''
-bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -1])
-    h = np.maximum(bits @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+    ('8.4', 'adds the second carry, keeps the late thresholds',
+     'Both carries come one too late: for the sum 10 the answer is 10.', '''
+def repaired_adder(mean):
+    W1, b1 = np.full((1, 5), 3), np.array([0, -10, -11, -20, -21])
+    W2 = np.array([1, -10, 10, -10, 10])
+    return np.maximum(mean[..., None] @ W1 + b1, 0) @ W2
 '''),
-    ('8.4', 'output weights as a column matrix: result has shape (..., 1)',
+    ('8.4', 'repairs everything but the factor',
+     'The first carry is right, but twice the mean is the sum of two digits', '''
+def repaired_adder(mean):
+    s = 2 * mean
+    r = lambda z: np.maximum(z, 0)
+    return r(s) - 10 * (r(s - 9) - r(s - 10)) - 10 * (r(s - 19) - r(s - 20))
+'''),
+    ('8.4', 'remainder instead of units',
+     'Right at whole sums, but it jumps: a network of ReLU units falls', '''
+def repaired_adder(mean):
+    return np.round(mean * 3) % 10
+'''),
+    ('8.4', 'second carry with one unit only',
+     'The second carry never stops: it needs a unit that starts at 20', '''
+def repaired_adder(mean):
+    W1, b1 = np.array([[3, 3, 3, 3]]), np.array([0, -9, -10, -19])
+    W2 = np.array([1, -10, 10, -10])
+    h = np.maximum(mean[..., None] @ W1 + b1, 0)
+    return h @ W2
+'''),
+    ('8.4', 'thinks that the second carry is worth 20',
+     'The second carry takes away 20: the first 10 are gone already', '''
+def repaired_adder(mean):
+    s = 3 * np.asarray(mean)
+    carry = np.clip(s - 9, 0, 1)
+    second = np.clip(s - 19, 0, 1)
+    return s - 10 * carry - 20 * second
+'''),
+    ('8.4', 'W2 as a column: shape (..., 1)',
      'expected', '''
-def repaired_xor(x):
-    W1 = np.array([[1, 1], [1, 1]])
-    b1 = np.array([0, -1])
-    W2 = np.array([[1], [-2]])
-    return np.maximum(x @ W1 + b1, 0) @ W2
-'''),
-    ('8.4', 'takes the two bits as columns x[:, 0], x[:, 1]: works for 2-D x only',
-     'numbers differ, for', '''
-def repaired_xor(x):
-    a, b = x[:, 0], x[:, 1]
-    unit0 = np.maximum(a + b, 0)
-    unit1 = np.maximum(a + b - 1, 0)
-    return unit0 - 2 * unit1
-'''),
-    ('8.4', 'right bias, but also changes -2 to -1: that is OR',
-     'For 1, 1 the answer is 1 instead of 0 (that is OR): the second unit', '''
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -1])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -1])
-'''),
-    ('8.4', 'bias with the wrong sign',
-     'The bias of the second unit has the wrong sign: it should speak only', '''
-def repaired_xor(x):
-    W1 = np.array([[1, 1], [1, 1]])
-    b1 = np.array([0, 1])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+def repaired_adder(mean):
+    W1, b1 = np.full((1, 5), 3), np.array([0, -9, -10, -19, -20])
+    W2 = np.array([[1], [-10], [10], [-10], [10]])
+    return np.maximum(mean[..., None] @ W1 + b1, 0) @ W2
 '''),
     ('9.1', 'looks at the sign of dy instead of the sign of h',
      'dy was cut where dy is negative: what counts is where *h* is positive.', '''
@@ -1961,25 +1986,40 @@ def repaired_block(x, attend, ffn, norm1, norm2):
         stream = stream + part(norm(stream))
     return stream
 '''),
-    ('8.1', 'loop with a running total', '''
-def nats(probabilities, targets):
-    total = 0
-    for row, target in zip(probabilities, targets):
-        total -= np.log(row[target])
-    return total / len(targets)
+    ('8.1', 'loop, math, one over the geometric mean', '''
+def equally_likely(probabilities, targets):
+    product = 1.0
+    for row, t in zip(probabilities, targets):
+        product *= float(row[t])
+    return product ** (-1 / len(targets))
 '''),
-    ('8.1', 'one-hot mask as booleans', '''
-def nats(probabilities, targets):
-    hot = np.arange(probabilities.shape[1]) == np.asarray(targets)[:, None]
-    return np.log(1 / probabilities[hot]).sum() / len(hot)
+    ('8.1', 'bits and powers of 2', '''
+def equally_likely(probabilities, targets):
+    bits = -np.log2(np.take_along_axis(probabilities, targets[:, None], axis=1))
+    return 2 ** bits.mean()
 '''),
-    ('8.2', 'pure Python: max with a key', '''
-def accuracy(scores, targets):
-    hits = [max(range(len(s)), key=lambda c: s[c]) == t for s, t in zip(scores, targets)]
-    return sum(hits) / len(hits)
+    ('8.1', 'one-hot mask', '''
+def equally_likely(probabilities, targets):
+    hot = np.eye(probabilities.shape[1], dtype=bool)[targets]
+    return math.exp(-np.log(probabilities[hot]).sum() / len(targets))
 '''),
-    ('8.2', 'one-liner that counts the differences that are not 0', '''
-accuracy = lambda s, t: 1 - np.count_nonzero(np.argmax(s, axis=-1) - t) / len(t)
+    ('8.2', 'list comprehension', '''
+def lesser_star(weights, stars):
+    return np.array([w.max(axis=0)[s].min() for w, s in zip(weights, stars)])
+'''),
+    ('8.2', 'masked array positions and reshape', '''
+def lesser_star(w, s):
+    best = np.max(w, axis=1)
+    return best[s].reshape(len(w), 2).min(-1)
+'''),
+    ('8.2', 'adds 1 where there is no star', '''
+def lesser_star(weights, stars):
+    return (weights.max(axis=1) + (1 - stars.astype(weights.dtype))).min(axis=1)
+'''),
+    ('8.2', 'sorts: the second largest of the starred', '''
+def lesser_star(weights, stars):
+    best = np.where(stars, weights.max(axis=1), -1)
+    return np.sort(best, axis=1)[:, -2]
 '''),
     ('8.3', 'np.logaddexp.reduce', '''
 def loss_from_scores(scores, targets):
@@ -1995,15 +2035,19 @@ def loss_from_scores(scores, targets):
         losses.append(math.log(sum(math.exp(s - biggest) for s in row)) + biggest - row[t])
     return math.fsum(losses) / len(losses)
 '''),
-    ('8.4', 'two ReLU units written by hand on the sum of the bits', '''
-def repaired_xor(x):
-    s = x @ np.array([1, 1])
-    return np.maximum(s, 0) - 2 * np.maximum(s - 1, 0)
+    ('8.4', 'clip: each carry is a ramp from 0 to 1', '''
+def repaired_adder(mean):
+    s = 3 * mean
+    return s - 10 * np.clip(s - 9, 0, 1) - 10 * np.clip(s - 19, 0, 1)
 '''),
-    ('8.4', 'other weights: unit 0 = a - b, unit 1 = b - a, added', '''
-def repaired_xor(x):
-    hidden = np.einsum("...i,ij->...j", x, np.array([[1, -1], [-1, 1]])).clip(0)
-    return hidden.sum(axis=-1)
+    ('8.4', 'thresholds scaled to the mean', '''
+def repaired_adder(mean):
+    r = lambda z: np.where(z > 0, z, 0)
+    return 3 * mean - 30 * r(mean - 3) + 30 * r(mean - 10 / 3) - 30 * r(mean - 19 / 3) + 30 * r(mean - 20 / 3)
+'''),
+    ('8.4', 'interpolation between the corners', '''
+def repaired_adder(mean):
+    return np.interp(3 * np.asarray(mean), [0, 9, 10, 19, 20, 29], [0, 9, 0, 9, 0, 9])
 '''),
     ('9.1', 'np.heaviside', '''
 def relu_backward(dy, h):
