@@ -303,7 +303,7 @@ def repaired_ffn(x, W1, b1, W2, b2):
     return y
 '''),
     ('3.1', 'roles swapped: up is activated',
-     'That is gate * silu(up): the two branches are swapped; the gate is', '''
+     'That is gate * silu(lift): the two branches are swapped; the gate is', '''
 def gated(gate, up):
     return gate * silu(up)
 '''),
@@ -315,7 +315,7 @@ def gated(gate, up):
     return np.multiply(g, u)
 '''),
     ('3.1', 'GLU: sigmoid in place of silu',
-     'That is sigmoid(gate) * up, GLU: SwiGLU uses silu.', '''
+     'That is sigmoid(gate) * lift, GLU: SwiGLU uses silu.', '''
 def gated(gate, up):
     offen = 1 / (1 + np.exp(-gate))     # between 0 and 1
     return offen * up
@@ -328,7 +328,7 @@ def gated(gate, up):
     return gate
 '''),
     ('3.1', 'activates the product',
-     'That is silu(gate * up): activate the gate first, then multiply.', '''
+     'That is silu(gate * lift): activate the gate first, then multiply.', '''
 def gated(gate, up):
     return silu(gate * up)
 '''),
@@ -338,7 +338,7 @@ def swiglu(x, W_gate, W_up, W_down):
     return silu(x @ W_gate) * x @ W_up @ W_down
 '''),
     ('3.2', 'copy and paste: both lifts use W_gate',
-     'Both lifts use W_gate: up is x @ W_up.', '''
+     'Both branches use W_gate: the lift is x @ W_up.', '''
 def swiglu(x, W_gate, W_up, W_down):
     gate = x @ W_gate
     up = x @ W_gate
@@ -353,7 +353,7 @@ def swiglu(x, W_gate, W_up, W_down):
     return y
 '''),
     ('3.2', 'activates the product of gate and up',
-     'The product is activated, silu(gate * up): activate the gate alone,', '''
+     'The product is activated, silu(gate * lift): activate the gate alone,', '''
 def swiglu(x, W_gate, W_up, W_down):
     gate = np.einsum("...d,df->...f", x, W_gate)
     up = np.einsum("...d,df->...f", x, W_up)
@@ -377,60 +377,113 @@ def swiglu(x, W_gate, W_up, W_down):
         y = y + silu(gate) * up * W_down[j]
     return y
 '''),
-    ('3.3', 'halves taken in the wrong order: up first',
-     'The halves are swapped: the first d_ff columns of W_in are the gate,', '''
-def swiglu_fused(x, W_in, W_down):
-    up, gate = np.split(x @ W_in, 2, axis=-1)
-    return (silu(gate) * up) @ W_down
+    ('3.3', 'both branches built from the same half',
+     'Both branches read the first half', '''
+def dot_of_halves(m, layer):
+    W_gate = np.zeros((2 * m, m))
+    for i in range(m):
+        W_gate[i, i] = 1
+    W_up = W_gate
+    W_down = np.ones((m, 1))
+    return layer(W_gate, W_up, W_down)
 '''),
-    ('3.3', 'np.split without axis cuts the tokens',
-     'Right for', '''
-def swiglu_fused(x, W_in, W_down):
-    gate, up = np.split(x @ W_in, 2)
-    return (silu(gate) * up) @ W_down
+    ('3.3', 'a single unit with columns of ones',
+     'That is one product of two sums', '''
+def dot_of_halves(m, layer):
+    first = np.array([1.0] * m + [0.0] * m).reshape(-1, 1)
+    return layer(first, 1 - first, np.array([[1.0]]))
 '''),
-    ('3.3', 'takes gate and up as alternating columns',
-     'Every second column was taken: the matrices stand side by side, first', '''
-def swiglu_fused(x, W_in, W_down):
-    both = x @ W_in
-    pairs = both.reshape(*both.shape[:-1], -1, 2)
-    return (silu(pairs[..., 0]) * pairs[..., 1]) @ W_down
+    ('3.3', 'identity for everything: x times x',
+     'Every number meets itself', '''
+def dot_of_halves(m, layer):
+    eye = np.identity(2 * m)
+    return layer(eye, eye, np.ones((2 * m, 1)))
 '''),
-    ('3.4', 'names put right and silu moved as well: two changes cancel',
-     'Still as broken: the wrong branch is activated. Hint 1 has an example', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1.T
-    up = x @ w3.T
-    return (gate * silu(up)) @ w2.T
+    ('3.3', 'matrices the other way round, (units, 2m)',
+     'W_gate must have 2 m = 12 rows; yours has shape (6, 12). Is it on its side?', '''
+def dot_of_halves(m, layer):
+    W_gate = np.hstack([np.eye(m), np.zeros((m, m))])
+    W_up = np.hstack([np.zeros((m, m)), np.eye(m)])
+    return layer(W_gate, W_up, np.ones((m, 1)))
 '''),
-    ('3.4', 'numbers taken as the order of use: w1 gate, w2 up, w3 down (shapes fit by dropping .T)',
-     'w2 is used as the up branch: the numbers in the names do not follow', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1.T        # 1. gate
-    up = x @ w2            # 2. up
-    return (silu(gate) * up) @ w3    # 3. down
+    ('3.3', 'forgets to add the products up',
+     'The products are not added up', '''
+def dot_of_halves(m, layer):
+    top = np.vstack([np.eye(m), np.zeros((m, m))])
+    bottom = np.vstack([np.zeros((m, m)), np.eye(m)])
+    return layer(top, bottom, np.eye(m))
 '''),
-    ('3.4', 'gate and up put right, but .T replaced by a reshape',
-     'A matrix is reshaped where it should be transposed: .T, not reshape.', '''
-def repaired_llama(x, w1, w2, w3):
-    d_ff, d_model = w1.shape
-    gate = x @ w1.reshape(d_model, d_ff)
-    up = x @ w3.reshape(d_model, d_ff)
-    return (silu(gate) * up) @ w2.reshape(d_ff, d_model)
+    ('3.3', 'pairs of neighbours',
+     'Neighbours meet', '''
+def dot_of_halves(m, layer):
+    a, b = np.zeros((2 * m, m)), np.zeros((2 * m, m))
+    for i in range(m):
+        a[2 * i, i] = 1
+        b[2 * i + 1, i] = 1
+    return layer(a, b, np.ones((m, 1)))
 '''),
-    ('3.4', 'columns with x.T: right for one token and for (T, d_model), not for 3-D',
-     'numbers differ, for', '''
-def repaired_llama(x, w1, w2, w3):
-    cols = x.T
-    hidden = silu(w1 @ cols) * (w3 @ cols)
-    return (w2 @ hidden).T
+    ('3.3', 'one unit, as in the lesson: only the first pair',
+     'Only the first pair is multiplied', '''
+def dot_of_halves(m, layer):
+    W_gate, W_up = np.zeros((2 * m, 1)), np.zeros((2 * m, 1))
+    W_gate[0], W_up[m] = 1, 1
+    return layer(W_gate, W_up, np.ones((1, 1)))
 '''),
-    ('3.4', 'right branches, but removes the transposes',
-     'No matrix is transposed: the file stores (out, in). With square', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1
-    up = x @ w3
-    return (silu(gate) * up) @ w2
+    ('3.4', 'splits W_in into four, but gives the first two pieces to device 0',
+     'Still as broken', '''
+def two_devices(x, W_in, W_down):
+    a, b, c, d = np.split(W_in, 4, axis=1)
+    top, bottom = np.split(W_down, 2)
+    return silu(x @ a) * (x @ b) @ top, silu(x @ c) * (x @ d) @ bottom
+'''),
+    ('3.4', 'pieces crossed: gate of the first half with the lift of the second',
+     'The gate of one half meets the lift of the other', '''
+def two_devices(x, W_in, W_down):
+    g0, g1, u0, u1 = np.split(x @ W_in, 4, axis=-1)
+    h = len(W_down) // 2
+    return (silu(g0) * u1) @ W_down[:h], (silu(g1) * u0) @ W_down[h:]
+'''),
+    ('3.4', 'activates the wrong half of W_in',
+     'The lift is activated instead of the gate', '''
+def two_devices(x, W_in, W_down):
+    f = W_down.shape[0]
+    up, gate = W_in[:, :f], W_in[:, f:]
+    out = []
+    for s in (slice(0, f // 2), slice(f // 2, f)):
+        out.append((silu(x @ gate[:, s]) * (x @ up[:, s])) @ W_down[s])
+    return tuple(out)
+'''),
+    ('3.4', 'deals the units out in turn',
+     'the units are dealt out in turn', '''
+def two_devices(x, W_in, W_down):
+    gate, up = np.split(W_in, 2, axis=1)
+    parts = []
+    for k in range(2):
+        parts.append((silu(x @ gate[:, k::2]) * (x @ up[:, k::2])) @ W_down[k::2])
+    return parts
+'''),
+    ('3.4', 'returns the sum',
+     'Return 2 results', '''
+def two_devices(x, W_in, W_down):
+    g, u = np.split(x @ W_in, 2, axis=-1)
+    a = silu(g) * u
+    h = a.shape[-1] // 2
+    return a[..., :h] @ W_down[:h] + a[..., h:] @ W_down[h:]
+'''),
+    ('3.4', 'device 1 gets the rows of device 0',
+     'device 0: right. device 1:', '''
+def two_devices(x, W_in, W_down):
+    g, u = np.split(x @ W_in, 2, axis=-1)
+    a = silu(g) * u
+    h = a.shape[-1] // 2
+    return a[..., :h] @ W_down[:h], a[..., h:] @ W_down[:h]
+'''),
+    ('3.4', 'computes everything on both',
+     'Both devices compute the whole layer', '''
+def two_devices(x, W_in, W_down):
+    gate, up = np.split(W_in, 2, axis=1)
+    whole = (silu(x @ gate) * (x @ up)) @ W_down
+    return whole, whole
 '''),
     ('4.1', 'both biases counted with d_ff numbers',
      'Both biases are counted with d_ff numbers: b2 has d_model.', '''
@@ -503,45 +556,51 @@ def writes(a, W2):
         out[t] = a[t][:, None] * W2
     return out
 '''),
-    ('4.3', 'y = b2 without copy: += changes b2, and only one token works',
-     'Right for', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    y = b2
-    h = x @ W1 + b1
-    for j in range(len(b1)):
-        y += max(h[j], 0) * W2[j]
-    return y
+    ('4.3', 'bias of the lesson for every unit',
+     'The bias is -1 for every unit', '''
+def deciding_units(needed, forbidden):
+    W1 = needed.T - forbidden.T
+    b1 = np.full(needed.shape[0], -1, needed.dtype)
+    return W1, b1
 '''),
-    ('4.3', 'a second ReLU after the way down',
-     'The output is bent too: it must be allowed to be negative; no', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    relu = lambda v: np.maximum(v, 0)
-    return relu(relu(x @ W1 + b1) @ W2 + b2)
+    ('4.3', 'minus the number needed',
+     'The threshold is too high by 1', '''
+def deciding_units(needed, forbidden):
+    n = needed.sum(axis=1)
+    return (needed - forbidden).T, -n
 '''),
-    ('4.3', 'the if kept for the whole array: nothing is cut off as soon as one number is positive',
-     'There is no activation between the two matrices: relu belongs on x @', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    h = x @ W1 + b1
-    if (h > 0).any():
-        y = h @ W2 + b2
-    else:
-        y = b2
-    return y
+    ('4.3', 'rows instead of columns',
+     'W1 is on its side', '''
+def deciding_units(needed, forbidden):
+    W1 = needed - forbidden
+    return W1, 1 - np.sum(needed, axis=1)
 '''),
-    ('4.3', 'b2 forgotten',
-     'The bias b2 is missing.', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    up = np.dot(x, W1) + b1
-    up = up * (up > 0)
-    down = np.dot(up, W2)
-    return down
+    ('4.3', 'forbidden facts counted in the bias',
+     'The bias counts the forbidden features, too', '''
+def deciding_units(needed, forbidden):
+    w = needed - forbidden
+    return w.T, 1 - w.sum(axis=1)
 '''),
-    ('4.3', 'np.max instead of np.maximum',
-     'np.max(h, 0) takes the largest along axis 0, over the tokens;', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    h = x @ W1 + b1
-    a = np.max(h, 0)
-    return a @ W2 + b2
+    ('4.3', 'forbidden facts forgotten',
+     'The forbidden features are ignored', '''
+def deciding_units(needed, forbidden):
+    b1 = []
+    for row in needed:
+        b1.append(1 - row.sum())
+    return needed.T, np.array(b1, needed.dtype)
+'''),
+    ('4.3', 'sums down the columns',
+     'b1 was summed along the wrong axis', '''
+def deciding_units(needed, forbidden):
+    W1 = (needed - forbidden).T
+    b1 = 1 - needed.sum(0)
+    return W1, b1
+'''),
+    ('4.3', 'threshold half-way, as for a yes or no',
+     'A unit that should say 1 says 0.5', '''
+def deciding_units(needed, forbidden):
+    count = needed.sum(axis=1)
+    return (needed - forbidden).T, -(count - 0.5).astype(needed.dtype)
 '''),
     ('4.4', 'b1 is reordered the other way round (scatter in place of gather)',
      'b1 is reordered by the inverse: new unit i is old unit order[i], so', '''
@@ -1755,28 +1814,57 @@ def swiglu(x, W_gate, W_up, W_down):
         y = y + np.outer(hidden, wd)
     return y.reshape(x.shape[:-1] + (W_down.shape[1],))
 '''),
-    ('3.3', 'last axis reshaped to (2, d_ff)', '''
-def swiglu_fused(x, W_in, W_down):
-    both = (x @ W_in).reshape(x.shape[:-1] + (2, W_down.shape[0]))
-    return (silu(both[..., 0, :]) * both[..., 1, :]) @ W_down
+    ('3.3', 'loops over the pairs, gate and lift exchanged', '''
+def dot_of_halves(m, layer):
+    W_gate, W_up = np.zeros((2 * m, m)), np.zeros((2 * m, m))
+    for i in range(m):
+        W_gate[m + i][i] = 1
+        W_up[i][i] = 1
+    return layer(W_gate, W_up, np.ones((m, 1)))
 '''),
-    ('3.3', 'np.apply_along_axis with a function for one token', '''
-def swiglu_fused(x, W_in, W_down):
-    half = W_in.shape[1] // 2
-    def one_token(v):
-        h = v @ W_in
-        return np.dot(silu(h[:half]) * h[half:], W_down)
-    return np.apply_along_axis(one_token, -1, x)
+    ('3.3', 'two squares: ((a + b)² - (a - b)²) / 4', '''
+def dot_of_halves(m, layer):
+    e = np.eye(m)
+    plus, minus = np.vstack([e, e]), np.vstack([e, -e])
+    W = np.hstack([plus, minus])
+    return layer(W, W, np.array([0.25] * m + [-0.25] * m)[:, None])
 '''),
-    ('3.4', 'einsum with the (out, in) matrices as they are', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = np.einsum("...d,fd->...f", x, w1)
-    up = np.einsum("...d,fd->...f", x, w3)
-    return np.einsum("...f,df->...d", silu(gate) * up, w2)
+    ('3.3', 'all 2m numbers, the second half turned off in W_down', '''
+def dot_of_halves(m, layer):
+    W_up = np.roll(np.eye(2 * m), m, axis=0)
+    W_down = [[1]] * m + [[0]] * m
+    return layer(np.eye(2 * m), W_up, W_down)
 '''),
-    ('3.4', 'np.inner, one line, other parameter names', '''
-def repaired_llama(t, gate_proj, down_proj, up_proj):
-    return np.inner(np.inner(t, up_proj) * silu(np.inner(t, gate_proj)), down_proj)
+    ('3.3', 'nested lists', '''
+def dot_of_halves(m, layer):
+    gate = [[1 if row == col else 0 for col in range(m)] for row in range(2 * m)]
+    up = [[1 if row == col + m else 0 for col in range(m)] for row in range(2 * m)]
+    return layer(gate, up, [[1] for _ in range(m)])
+'''),
+    ('3.4', 'slices of the whole product', '''
+def two_devices(x, W_in, W_down):
+    f = W_down.shape[0]
+    h = x @ W_in
+    a = silu(h[..., :f]) * h[..., f:]
+    return a[..., :f // 2] @ W_down[:f // 2], a[..., f // 2:] @ W_down[f // 2:]
+'''),
+    ('3.4', 'reorders W_in, then the broken loop works', '''
+def two_devices(x, W_in, W_down):
+    g0, g1, u0, u1 = np.split(W_in, 4, axis=1)
+    W_in = np.hstack([g0, u0, g1, u1])
+    results = []
+    for columns, rows in zip(np.split(W_in, 2, axis=1), np.split(W_down, 2, axis=0)):
+        gate, lift = np.split(x @ columns, 2, axis=-1)
+        results.append((silu(gate) * lift) @ rows)
+    return results
+'''),
+    ('3.4', 'other units muted with a mask, einsum', '''
+def two_devices(x, W_in, W_down):
+    f = len(W_down)
+    gate, up = (np.einsum("...d,df->...f", x, w) for w in (W_in[:, :f], W_in[:, f:]))
+    product = silu(gate) * up
+    first = np.arange(f) < f // 2
+    return np.where(first, product, 0) @ W_down, np.where(first, 0, product) @ W_down
 '''),
     ('4.1', 'builds the four arrays and adds their sizes', '''
 def count_parameters(d_model, d_ff):
@@ -1795,19 +1883,30 @@ def writes(a, W2):
 def writes(a, W2):
     return np.stack([np.diag(row) @ W2 for row in a])
 '''),
-    ('4.3', 'np.apply_along_axis with a function for one token', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    def token_ffn(v):
-        h = v @ W1 + b1
-        alive = h > 0
-        return h[alive] @ W2[alive] + b2
-    return np.apply_along_axis(token_ffn, -1, x)
+    ('4.3', 'a loop over the units', '''
+def deciding_units(needed, forbidden):
+    d_ff, d_model = needed.shape
+    W1 = np.zeros((d_model, d_ff), needed.dtype)
+    b1 = np.ones(d_ff, needed.dtype)
+    for j in range(d_ff):
+        for i in range(d_model):
+            if needed[j, i] == 1:
+                W1[i, j] = 1
+                b1[j] -= 1
+            elif forbidden[j, i] == 1:
+                W1[i, j] = -1
+    return W1, b1
 '''),
-    ('4.3', '(h + |h|) / 2 as ReLU, np.tensordot', '''
-def relu_ffn(inp, w_in, bias_in, w_out, bias_out):
-    h = np.tensordot(inp, w_in, axes=1) + bias_in
-    h = (h + abs(h)) / 2
-    return np.tensordot(h, w_out, axes=1) + bias_out
+    ('4.3', 'np.where, and count_nonzero for the bias', '''
+def deciding_units(needed, forbidden):
+    w = np.where(needed > 0, 1, np.where(forbidden > 0, -1, 0)).astype(needed.dtype)
+    return w.T, (1 - np.count_nonzero(needed, axis=1)).astype(needed.dtype)
+'''),
+    ('4.3', 'the bias from what the column gives on the perfect token', '''
+def deciding_units(needed, forbidden):
+    W1 = needed.T - forbidden.T
+    best = np.einsum("jd,dj->j", needed, W1)
+    return W1, 1 - best
 '''),
     ('4.4', 'np.take, returns a list', '''
 def reordered(W1, b1, W2, order):

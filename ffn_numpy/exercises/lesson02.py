@@ -37,7 +37,7 @@ def relu_ffn(x, W1, b1, W2, b2):
     return relu(x @ W1 + b1) @ W2 + b2
 
 
-# For 2.4 and 4.3, which both ask for a ReLU FFN.
+# For 2.4, which asks for a ReLU FFN.
 RELU_FFN_MISTAKES = {
     "The bias b1 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
     "The bias b2 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
