@@ -1173,68 +1173,108 @@ def repaired_adder(mean):
     W2 = np.array([[1], [-10], [10], [-10], [10]])
     return np.maximum(mean[..., None] @ W1 + b1, 0) @ W2
 '''),
-    ('9.1', 'looks at the sign of dy instead of the sign of h',
-     'dy was cut where dy is negative: what counts is where *h* is positive.', '''
-def relu_backward(dy, h):
-    return dy * (dy > 0)
+    ('9.1', 'ReLU as in the lesson, leak forgotten',
+     "That is ReLU's way back: where h is negative the slope is leak here", '''
+def leaky_backward(dy, h, leak):
+    return dy * (h > 0)
 '''),
-    ('9.1', 'multiplies by ReLU itself instead of by its slope',
-     'That is dy * relu(h): the slope of ReLU is 1 where h > 0, not its', '''
-def relu_backward(dy, h):
-    relu = np.where(h > 0, h, 0)
-    return dy * relu
+    ('9.1', 'goes forward again instead of taking the slope',
+     'That is dy times the *value* of the leaky ReLU', '''
+def leaky_backward(dy, h, leak):
+    a = np.maximum(h, leak * h)
+    return dy * a
 '''),
-    ('9.1', "sets entries of dy to 0 in place: the caller's dy is changed",
-     'Right values, but your function changed its input dy, which the', '''
-def relu_backward(dy, h):
-    dy[h <= 0] = 0
+    ('9.1', 'weakens dy where dy itself is negative',
+     'What counts is the sign of *h*, not that of dy.', '''
+def leaky_backward(dy, h, leak):
+    return np.where(dy < 0, dy * leak, dy)
+'''),
+    ('9.1', 'adds leak to the 0-1 mask',
+     'Where h is positive leak was added: the slope there is 1, not', '''
+def leaky_backward(dy, h, leak):
+    mask = (h > 0).astype(h.dtype)
+    return dy * (mask + leak)
+'''),
+    ('9.1', 'changes dy in place',
+     'Right values, but your function changed its input dy', '''
+def leaky_backward(dy, h, leak):
+    dy[h < 0] *= leak
     return dy
 '''),
-    ('9.1', 'slope collected in np.zeros (float64), so float32 comes back as float64',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def relu_backward(dy, h):
-    slope = np.zeros(h.shape)
-    slope[h > 0] = 1
+    ('9.1', 'slope in np.ones (float64), so float32 comes back as float64',
+     'Right values, but float32 came back as float64', '''
+def leaky_backward(dy, h, leak):
+    slope = np.ones(h.shape)
+    slope[h <= 0] = leak
     return dy * slope
 '''),
-    ('9.2', 'reshapes instead of transposing to make the shapes fit',
-     'numbers differ, for', '''
-def linear_backward(x, W, dy):
-    T, d = x.shape
-    f = W.shape[1]
-    dx = dy @ W.reshape(f, d)
-    dW = x.reshape(d, T) @ dy
-    db = dy.sum(axis=0)
-    return dx, dW, db
+    ('9.1', 'returns the slope and forgets dy',
+     'That is the slope alone, 1 or leak: multiply it by dy.', '''
+def leaky_backward(dy, h, leak):
+    return np.where(h > 0, h / h, leak)
 '''),
-    ('9.2', 'db keeps an axis of length 1: shape (1, f)',
-     'expected', '''
-def linear_backward(x, W, dy):
-    dx = dy @ W.T
-    dW = x.T @ dy
-    db = dy.sum(axis=0, keepdims=True)
-    return dx, dW, db
+    ('9.2', 'W treated as two matrices, only W1 part returned',
+     'dx is right; in dW only the way *in* (x @ W) is counted', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    da = dy @ W
+    dh = da * (h > 0)
+    return dh @ W.T, x.T @ dh
 '''),
-    ('9.2', 'mean over the tokens instead of sum in dW and db',
-     'dW and db are both divided by the number of tokens: the loss has done', '''
-def linear_backward(x, W, dy):
-    n_tokens = len(x)
-    return (np.einsum("tf,df->td", dy, W),
-            np.einsum("td,tf->df", x, dy) / n_tokens,
-            np.mean(dy, axis=0))
+    ('9.2', 'only the part of the second product',
+     'dx is right; in dW only the way *out* (@ W.T) is counted', '''
+def tied_backward(x, W, dy):
+    h = np.matmul(x, W)
+    a = np.maximum(h, 0)
+    dh = np.where(h > 0, dy @ W, 0)
+    return np.matmul(dh, W.T), (a.T @ dy).T
 '''),
-    ('9.2', 'dW the other way round (dy.T @ x), shape (f, d)',
-     'dx and db are right; dW is transposed: a gradient has the shape of', '''
-def linear_backward(x, W, dy):
-    grad_x = np.dot(dy, W.T)
-    grad_W = np.dot(dy.T, x)
-    grad_b = np.dot(np.ones(len(dy), dy.dtype), dy)
-    return grad_x, grad_W, grad_b
+    ('9.2', 'a.T @ dy added without turning it: shapes do not fit',
+     'ValueError', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    a = np.maximum(h, 0)
+    dh = (dy @ W) * (h > 0)
+    dW = x.T @ dh + a.T @ dy
+    return dh @ W.T, dW
 '''),
-    ('9.2', 'db summed along the wrong axis',
-     'dx and dW are right; db is summed over the wrong axis: over tokens,', '''
-def linear_backward(x, W, dy):
-    return dy @ W.T, x.T @ dy, dy.sum(axis=1)
+    ('9.2', 'bend left out on the way back',
+     "ReLU's slope is missing: the way back passes only where h > 0.", '''
+def tied_backward(x, W, dy):
+    a = np.maximum(x @ W, 0)
+    da = dy @ W
+    return da @ W.T, x.T @ da + dy.T @ a
+'''),
+    ('9.2', 'averages the two slopes of W',
+     'dx is right; dW is the mean of the two parts', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    first = x.T @ dh
+    second = dy.T @ np.where(h > 0, h, 0)
+    return dh @ W.T, np.mean([first, second], axis=0)
+'''),
+    ('9.2', 'uses h instead of a in the second part',
+     'dx is right; in the part of dW from the way out, h stands before ReLU', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    dW = np.einsum("td,tf->df", x, dh) + np.einsum("td,tf->df", dy, h)
+    return dh @ W.T, dW
+'''),
+    ('9.2', 'residual from lesson 07 added to dx',
+     'dW is right; dx has dy added: there is no residual connection here.', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    return dy + dh @ W.T, x.T @ dh + dy.T @ np.maximum(h, 0)
+'''),
+    ('9.2', 'multiplies by a instead of by the mask',
+     "The way back passed through relu(h), its value: ReLU's *slope* is 1", '''
+def tied_backward(x, W, dy):
+    a = np.maximum(x @ W, 0)
+    dh = (dy @ W) * a
+    return dh @ W.T, x.T @ dh + dy.T @ a
 '''),
     ('9.3', 'no brackets around 2 * step: divides by 2 and multiplies by step',
      'Multiplied by step / 2 where (2 * step) belongs in brackets: a / 2 *', '''
@@ -1338,37 +1378,48 @@ def repaired_backward(dp, gate, up):
     d_up = dp * silu(gate)
     return d_gate, d_up
 '''),
-    ('10.1', 'the right k experts, but the best one last',
-     'The right experts, but the largest should come first.', '''
-def top_k(probabilities, k):
-    return np.argsort(probabilities, axis=-1)[..., -k:]
+    ('10.1', 'counts the rows that find a place',
+     'That is how many rows are *kept*: the others are asked for.', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return np.minimum(counts, capacity).sum()
 '''),
-    ('10.1', 'reverses and cuts with [:, ...]: works for 2-D only',
-     'expected', '''
-def top_k(probabilities, k):
-    order = np.argsort(probabilities)
-    order = order[:, ::-1]
-    return order[:, :k]
+    ('10.1', 'counts overfull experts',
+     'That is how many experts have too many rows', '''
+def dropped_rows(choices, capacity):
+    _, counts = np.unique(choices, return_counts=True)
+    return np.sum(counts > capacity)
 '''),
-    ('10.1', "returns the k largest probabilities instead of the experts' numbers",
-     'Those are the probabilities: the *numbers of the experts* are asked', '''
-def top_k(probabilities, k):
-    return -np.sort(-probabilities, axis=-1)[..., :k]
+    ('10.1', 'negative differences not cut off',
+     'Free places of one expert were set off against the queue of another', '''
+def dropped_rows(choices, capacity):
+    total = 0
+    for n in np.bincount(choices.flatten()):
+        total += n - capacity
+    return total
 '''),
-    ('10.1', "k times argmax, crossing out the winner in the caller's array",
-     'Right values, but your function changed its input probabilities,', '''
-def top_k(probabilities, k):
-    picks = []
-    for _ in range(k):
-        best = probabilities.argmax(axis=-1)
-        np.put_along_axis(probabilities, best[..., None], -1, axis=-1)
-        picks.append(best)
-    return np.stack(picks, axis=-1)
+    ('10.1', 'sum forgotten',
+     'One number for each expert: add them up.', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return np.clip(counts - capacity, 0, None)
 '''),
-    ('10.1', '[::-1][:k] turns and cuts the first axis, right for one token only',
-     '[::-1] turned the tokens round: the order along the *last* axis was', '''
-def top_k(probabilities, k):
-    return np.argsort(probabilities)[::-1][:k]
+    ('10.1', 'all rows of the overfull experts',
+     'All rows of the overfull experts were counted', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return counts[counts > capacity].sum()
+'''),
+    ('10.1', 'only column 0 of choices',
+     "Only the first choices were counted: each of a token's k choices", '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices[:, 0])
+    return np.maximum(0, counts - capacity).sum()
+'''),
+    ('10.1', 'bincount on a 2-D array',
+     'object too deep', '''
+def dropped_rows(choices, capacity):
+    return np.maximum(np.bincount(choices) - capacity, 0).sum()
 '''),
     ('10.2', 'weights are those of experts 0 to k-1 instead of those of the chosen experts',
      'The weights are those of experts 0 to k - 1: take those of the chosen', '''
@@ -1481,36 +1532,78 @@ def balancing_loss(probabilities, choices):
     P = np.mean(probabilities, axis=0)
     return np.sum(f * P)
 '''),
-    ('10.4', 'drops the division for every k: weights no longer sum to 1 for k > 1',
-     'k = 1 is right now, but for k > 1 the weights should still sum to 1.', '''
-def repaired_weights(probabilities, k):
-    return -np.sort(-probabilities, axis=-1)[..., :k]
+    ('10.4', 'weights sorted with the rows, but y[tokens] += kept',
+     'The weights are sorted now; but y[tokens] += writes each token only', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order // k
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    y[tokens] += weights.ravel()[order][:, None] * out
+    return y
 '''),
-    ('10.4', 'k = 1 with max and no keepdims: shape (...) instead of (..., 1)',
-     'expected', '''
-def repaired_weights(probabilities, k):
-    if k == 1:
-        return probabilities.max(axis=-1)
-    top = -np.sort(-probabilities, axis=-1)[..., :k]
-    return top / top.sum(axis=-1, keepdims=True)
+    ('10.4', 'np.add.at, but the weights as they were',
+     'All rows arrive now; but the weights still stand in the order of the', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order // k
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    for token, w, row in zip(tokens, weights.ravel(), out):
+        y[token] += w * row
+    return y
 '''),
-    ('10.4', 'k = 1 returns the probability of expert 0, not of the best expert',
-     'For k = 1 that is the probability of expert 0: take the largest.', '''
-def repaired_weights(probabilities, k):
-    if k > 1:
-        top = -np.sort(-probabilities, axis=-1)[..., :k]
-        return top / top.sum(axis=-1, keepdims=True)
-    else:
-        return probabilities[..., :k]
+    ('10.4', 'takes the weight of the first choice for every row',
+     "Every row got the weight of its token's first choice", '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e, expert in enumerate(experts):
+        tokens = np.nonzero((choices == e).any(axis=1))[0]
+        y[tokens] += weights[tokens, 0][:, None] * expert(x[tokens])
+    return y
 '''),
-    ('10.4', "sorts the caller's array in place",
-     'Right values, but your function changed its input probabilities,', '''
-def repaired_weights(probabilities, k):
-    probabilities.sort(axis=-1)
-    top = probabilities[..., ::-1][..., :k]
-    if k != 1:
-        top = top / top.sum(axis=-1, keepdims=True)
-    return top
+    ('10.4', 'loop over experts with = instead of +=: the last expert wins',
+     'The weights are sorted now; but y[tokens] += writes each token only', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e, expert in enumerate(experts):
+        tokens, slots = np.nonzero(choices == e)
+        y[tokens] = weights[tokens, slots][:, None] * expert(x[tokens])
+    return y
+'''),
+    ('10.4', 'forgets the weights altogether',
+     'The rows are added without weights.', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for t in range(len(x)):
+        for e in choices[t]:
+            y[t] += experts[e](x[t])
+    return y
+'''),
+    ('10.4', 'divides the weights by their sum, as the lesson does',
+     'The weights were renormalised: they are to be used as they come.', '''
+def repaired_dispatch(x, choices, weights, experts):
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    rows = [sum(w * experts[e](token) for w, e in zip(ws, es)) for token, ws, es in zip(x, weights, choices)]
+    return np.array(rows)
+'''),
+    ('10.4', 'order % T instead of order // k',
+     'order % T is the wrong token', '''
+def repaired_dispatch(x, choices, weights, experts):
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order % len(x)
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    np.add.at(y, tokens, weights.ravel()[order][:, None] * out)
+    return y
 '''),
     ('11.1', 'tests only the dtype that x happens to have',
      'Only the dtype of x as it came is tried: a layer that always returns', '''
@@ -2148,26 +2241,46 @@ def repaired_adder(mean):
 def repaired_adder(mean):
     return np.interp(3 * np.asarray(mean), [0, 9, 10, 19, 20, 29], [0, 9, 0, 9, 0, 9])
 '''),
-    ('9.1', 'np.heaviside', '''
-def relu_backward(dy, h):
-    return dy * np.heaviside(h, 0)
+    ('9.1', 'np.where on dy', '''
+def leaky_backward(dy, h, leak):
+    return np.where(h > 0, dy, leak * dy)
 '''),
-    ('9.1', 'copy, then crossing out, other parameter names', '''
-def relu_backward(grad, before):
-    out = np.array(grad)
-    out[~(before > 0)] = 0
+    ('9.1', 'copy, then weakened in place, other names', '''
+def leaky_backward(grad, before, c):
+    out = grad.copy()
+    out[before <= 0] *= c
     return out
 '''),
-    ('9.2', 'three einsums, returned as a list', '''
-def linear_backward(x, W, dy):
-    return [np.einsum("tj,ij->ti", dy, W), np.einsum("ti,tj->ij", x, dy), np.einsum("tj->j", dy)]
+    ('9.1', 'two masks added', '''
+def leaky_backward(dy, h, leak):
+    return dy * (h > 0) + leak * dy * (h <= 0)
 '''),
-    ('9.2', 'token by token with outer products', '''
-def linear_backward(x, W, dy):
-    dx = np.stack([W @ g for g in dy])
-    dW = sum(np.outer(a, g) for a, g in zip(x, dy))
-    db = sum(dy)
-    return dx, dW, db
+    ('9.2', 'as a plain FFN with W2 = W.T, the two slopes added', '''
+def tied_backward(x, W, dy):
+    W1, W2 = W, W.T
+    h = x @ W1
+    a = np.maximum(0, h)
+    dW2 = a.T @ dy
+    dh = (dy @ W2.T) * (h > 0)
+    dW1 = x.T @ dh
+    return dh @ W1.T, dW1 + dW2.T
+'''),
+    ('9.2', 'token by token with outer products, a list', '''
+def tied_backward(x, W, dy):
+    dx, dW = np.zeros_like(x), np.zeros_like(W)
+    for t in range(len(x)):
+        h = x[t] @ W
+        dh = np.where(h > 0, dy[t] @ W, 0)
+        dx[t] = W @ dh
+        dW += np.outer(x[t], dh) + np.outer(dy[t], np.maximum(h, 0))
+    return [dx, dW]
+'''),
+    ('9.2', 'einsum, both parts in one sum', '''
+def tied_backward(x, W, dy):
+    on = (x @ W > 0).astype(x.dtype)
+    dh = np.einsum("ti,ij->tj", dy, W) * on
+    dW = np.einsum("ti,tj->ij", np.concatenate([x, dy]), np.concatenate([dh, (x @ W) * on]))
+    return np.einsum("tj,ij->ti", dh, W), dW
 '''),
     ('9.3', 'unit vectors from np.eye', '''
 def slopes(f, w, step):
@@ -2198,20 +2311,23 @@ def repaired_backward(dp, g, u):
     a, s = silu(g), sigmoid(g)
     return [np.multiply(dp, u) * (s + a * (1 - s)), np.multiply(dp, a)]
 '''),
-    ('10.1', "Python's sorted on each row, reshaped back", '''
-def top_k(probabilities, k):
-    n = probabilities.shape[-1]
-    rows = [sorted(range(n), key=lambda e: -row[e])[:k] for row in probabilities.reshape(-1, n)]
-    return np.array(rows).reshape(probabilities.shape[:-1] + (k,))
+    ('10.1', 'np.unique with counts', '''
+def dropped_rows(choices, capacity):
+    counts = np.unique(choices, return_counts=True)[1]
+    return sum(max(0, n - capacity) for n in counts)
 '''),
-    ('10.1', 'k times argmax on a copy', '''
-def top_k(probabilities, k):
-    left, picks = probabilities.copy(), []
-    for _ in range(k):
-        best = left.argmax(axis=-1, keepdims=True)
-        np.put_along_axis(left, best, -np.inf, axis=-1)
-        picks.append(best)
-    return np.concatenate(picks, axis=-1)
+    ('10.1', 'walks through the queue with a dictionary', '''
+def dropped_rows(choices, capacity):
+    places, dropped = {}, 0
+    for e in choices.ravel().tolist():
+        places[e] = places.get(e, 0) + 1
+        if places[e] > capacity:
+            dropped += 1
+    return dropped
+'''),
+    ('10.1', 'all rows minus those that are kept', '''
+def dropped_rows(choices, capacity):
+    return choices.size - np.bincount(choices.ravel()).clip(max=capacity).sum()
 '''),
     ('10.2', 'softmax over the chosen scores only (the same weights), returns a list of rows', '''
 def moe(x, W_router, experts, k):
@@ -2248,17 +2364,36 @@ def balancing_loss(probabilities, choices):
     f = (choices[:, :, None] == np.arange(n)).mean(axis=(0, 1))
     return n * np.dot(f, np.ones(T) @ probabilities / T)
 '''),
-    ('10.4', 'conditional expression as the divisor', '''
-def repaired_weights(p, k):
-    best = np.flip(np.sort(p, axis=-1), axis=-1)[..., :k]
-    return best / (1 if k == 1 else best.sum(axis=-1, keepdims=True))
+    ('10.4', 'sorted, np.add.at', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices, axis=None, kind="stable")
+    tokens, w = order // k, weights.reshape(-1, 1)[order]
+    ends = np.cumsum(np.bincount(choices.ravel(), minlength=len(experts)))
+    y, start = np.zeros_like(x), 0
+    for expert, end in zip(experts, ends):
+        np.add.at(y, tokens[start:end], w[start:end] * expert(x[tokens[start:end]]))
+        start = end
+    return y
 '''),
-    ('10.4', 'apply_along_axis with sorted', '''
-def repaired_weights(probabilities, k):
-    def one(row):
-        top = np.array(sorted(row, reverse=True)[:k])
-        return top if k == 1 else top / top.sum()
-    return np.apply_along_axis(one, -1, probabilities)
+    ('10.4', 'back into token order, then summed over k', '''
+def repaired_dispatch(x, choices, weights, experts):
+    T, k = choices.shape
+    order = np.argsort(choices.ravel(), kind="stable")
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[order // k], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    back = np.empty_like(out)
+    back[order] = out
+    return (weights[:, :, None] * back.reshape(T, k, -1)).sum(axis=1)
+'''),
+    ('10.4', 'the loop over experts of the lesson', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e in range(len(experts)):
+        t, slot = np.where(choices == e)
+        y[t] = y[t] + weights[t, slot, None] * experts[e](x[t])
+    return y
 '''),
     ('11.1', 'all() over the two types', '''
 keeps_dtype = lambda layer, x: all(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64))
