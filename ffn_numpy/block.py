@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from ._types import Parameter
-    from .ffn import FeedForward, GatedFeedForward
-    from .moe import MixtureOfExperts
 
 EPS: dict[str | None, float] = {"layer": 1e-5, "rms": 1e-6}  # the usual ones
 
@@ -249,7 +247,7 @@ class TransformerBlock(Layer):
     W_k: Parameter[np.ndarray]
     W_v: Parameter[np.ndarray]
     W_o: Parameter[np.ndarray]
-    ffn: FeedForward | GatedFeedForward | MixtureOfExperts | None
+    ffn: Layer | None
     n_heads: int
     causal: bool
     placement: Literal["pre", "post"]
@@ -261,7 +259,7 @@ class TransformerBlock(Layer):
     eps: float | None
 
     def __init__(self, W_q: ArrayLike, W_k: ArrayLike, W_v: ArrayLike, W_o: ArrayLike,
-                 ffn: FeedForward | GatedFeedForward | MixtureOfExperts | None = None, n_heads: int = 1,
+                 ffn: Layer | None = None, n_heads: int = 1,
                  causal: bool = False, placement: Literal["pre", "post"] = "pre",
                  norm: Literal["rms", "layer"] | None = "rms", gain1: ArrayLike | None = None,
                  bias1: ArrayLike | None = None, gain2: ArrayLike | None = None, bias2: ArrayLike | None = None,
@@ -284,7 +282,7 @@ class TransformerBlock(Layer):
 
     @classmethod
     def random(cls, d_model: int, n_heads: int = 1,
-               ffn: str | FeedForward | GatedFeedForward | MixtureOfExperts | None = "swiglu", causal: bool = False,
+               ffn: str | Layer | None = "swiglu", causal: bool = False,
                placement: Literal["pre", "post"] = "pre", norm: Literal["rms", "layer"] | None = "rms",
                seed: int | np.random.Generator = 0, dtype: DTypeLike = np.float64) -> TransformerBlock:
         """A random block: weights N(0, 1 / fan_in), gains 1, biases 0.

@@ -122,12 +122,12 @@ def check(number: str, answer: Callable[..., object], seed: int = 0) -> None:
 
     Examples
     --------
-    >>> check("2.1", lambda h: np.maximum(h, 0))
-    ✓ 2.1 my_relu(h): right on 6 random inputs, in float64 and float32.
-    >>> check("2.1", np.abs)
+    >>> check("2.1", lambda x: x - np.clip(x, -1, 1))
+    ✓ 2.1 quiet(x): right on 6 random inputs, in float64 and float32.
+    >>> check("2.1", lambda x: x)
     Traceback (most recent call last):
-    ffn_numpy.check.CheckFailed: ✗ 2.1 my_relu(h)
-      That is the absolute value: negative numbers became positive; they should become 0.
+    ffn_numpy.check.CheckFailed: ✗ 2.1 quiet(x)
+      Nothing changed: both folds are at 0, where relu(x) - relu(-x) is x. The biases move them.
       Right already: it runs, and every shape fits.
     """
     exercise = find(number)

@@ -137,9 +137,13 @@ def _safetensors(path, prefix):
         f.seek(8)
         text = f.read(length) if 2 <= length <= size - 8 else b""
     try:
-        header = dict(json.loads(text))
-    except (ValueError, TypeError, RecursionError):
-        raise ValueError(f"{path} is not a whole .safetensors file: {_what_is_it(path, start)}") from None
+        header = json.loads(text.decode("utf-8"), object_pairs_hook=_without_doubles)
+    except _Doubled as error:
+        raise ValueError(f"{path} is broken: its header names {error} twice") from None
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict):
+        raise ValueError(f"{path} is not a whole .safetensors file: {_what_is_it(path, start)}")
     header.pop("__metadata__", None)
     begin = 8 + length
     data = np.memmap(path, np.uint8, mode="r", offset=begin) if size > begin else np.empty(0, np.uint8)
@@ -149,13 +153,37 @@ def _safetensors(path, prefix):
             where = f"{name} in {path}"
             shape = _check_entry(where, entry, data.size)
             entries[name] = (lambda where=where, entry=entry: _read_tensor(where, entry, data)), shape
+    _check_ranges(path, header)
     return entries
+
+
+class _Doubled(Exception):
+    """A name that a header has twice: JSON would keep the last one."""
+
+
+def _without_doubles(pairs):
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise _Doubled(next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i])))
+    return names
+
+
+def _check_ranges(path, header):
+    """Tensors lie back to back, as the format demands: no two share numbers, nothing lies between them."""
+    ranges = [(e["data_offsets"], name) for name, e in header.items()
+              if isinstance(e, dict) and isinstance(e.get("data_offsets"), list)
+              and [type(n) for n in e["data_offsets"]] == [int, int]]
+    ranges.sort(key=lambda entry: entry[0])
+    for ((_, end), name), ((start, _), other) in zip(ranges, ranges[1:]):
+        if start != end and len(ranges) == len(header):
+            what = "share numbers" if start < end else "have numbers between them that belong to none"
+            raise ValueError(f"{path} is broken: {name} and {other} {what}")
 
 
 def _sharded(path, prefix):
     """Name -> (reader, shape) over the shards of an index.json, opening those alone that hold wanted names."""
     try:
-        weight_map = dict(json.loads(path.read_text(encoding="utf-8"))["weight_map"])
+        weight_map = dict(json.loads(path.read_text(encoding="utf-8-sig"))["weight_map"])
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError(f"{path} is not the index of a sharded model: it has no \"weight_map\"; a model's "
                          f"config.json is for from_state_dict(..., config=...)") from None
@@ -166,7 +194,7 @@ def _sharded(path, prefix):
         return dict.fromkeys(weight_map)
     entries = {}
     for shard in dict.fromkeys(wanted.values()):
-        if Path(shard).name != shard:  # an index must not lead to other folders
+        if Path(shard).name != shard or shard in ("", ".."):  # an index must not lead to other folders
             raise ValueError(f"{path} must name files in its own folder, got {short(shard)}")
         if not (file := path.parent / shard).exists():
             raise FileNotFoundError(f"{file} is missing: {path.name} says that it holds "
@@ -287,6 +315,10 @@ def read_gguf(path: str | os.PathLike, prefix: str = "") -> TensorFile:
         tensors = gguf.GGUFReader(path).tensors
     except Exception as error:  # whatever a file that is cut off makes the library raise
         raise ValueError(f"{path} is not a whole GGUF file: {short(str(error))}") from None
+    ranges = sorted((int(t.data_offset), int(t.data_offset) + int(t.n_bytes), t.name) for t in tensors)
+    for (_, end, name), (begin, _, other) in zip(ranges, ranges[1:]):
+        if begin < end:  # the library does not look
+            raise ValueError(f"{path} is broken: {name} and {other} share numbers")
     entries = {t.name: ((lambda t=t: _dequantize(gguf, t, path)), tuple(int(n) for n in t.shape[::-1]))
                for t in tensors}
     return _wanted(entries, prefix, path)

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._validate import FLOATS, one_of, short
 from .activations import ACTIVATIONS
-from .config import config_activation, read_config, routing
+from .config import CONV1D, LINEAR_C_FC, UNGATED_UP_PROJ, config_activation, read_config, routing
 from .ffn import FeedForward, GatedFeedForward
 from .formats import TensorFile, from_bfloat16
 from .moe import MixtureOfExperts
@@ -84,6 +84,8 @@ FAMILIES = [
         "gelu": "Pythia, Falcon", "gelu_tanh": "GPT-NeoX-20B, BLOOM", "relu2": "Persimmon"}),
     Family("fc_in fc_out", "lift down", "GPT-J, CodeGen", {"gelu_tanh": "GPT-J, CodeGen"}),
     Family("up_proj down_proj", "lift down", "MPT, Nemotron", {"gelu": "MPT, DINOv3", "relu2": "Nemotron, Arcee"}),
+    Family("intermediate_dense output_dense", "lift down", "wav2vec 2.0, HuBERT, WavLM", {"gelu": "all three"}),
+    Family("linear_fc1 linear_fc2", "lift down", "the vision part of Qwen3-VL", {"gelu_tanh": "Qwen3-VL"}),
     Family("lin1 lin2", "lift down", "DistilBERT, XLM", {"gelu": "DistilBERT, XLM", "relu": "some XLM"}),
     Family("ffn ffn_output", "lift down", "ALBERT", {"gelu_tanh": "ALBERT v2", "gelu": "ALBERT v1"}),
     Family("ffn_up ffn_down", "lift down", "GGUF", {"gelu_tanh": "gpt2, bloom, starcoder2",
@@ -116,7 +118,7 @@ class MixtureFamily(NamedTuple):
 
 
 MIXTURES = [
-    MixtureFamily("gate", {}, ("shared_expert.", "shared_experts."), "Mixtral, Qwen-MoE, OLMoE, DeepSeek-V2"),
+    MixtureFamily("gate", {}, ("shared_expert.", "shared_experts."), "Mixtral, Qwen3-MoE, OLMoE, DeepSeek-V2"),
     MixtureFamily("gate", {"experts.gate_up_proj": "gate_up_proj", "experts.down_proj": "down_proj"},
                   ("shared_expert.", "shared_experts."), "the same as transformers 5 holds them"),
     MixtureFamily("ffn_gate_inp", {f"ffn_{part}_exps": f"ffn_{part}" for part in ("gate", "up", "down")},
@@ -131,8 +133,10 @@ NOT_EXPRESSED = {
     r"experts\..*bias": "biases of stacked experts",
 }
 
-# Tensors beside an FFN that are none of its parts: norms and attention.
-NEIGHBOUR = re.compile(r"(^|[._])\w*(norm|attn|attention)|^(q|k|v|o|att)_proj\.|^ln(_?\d|_f)?\.", re.I)
+# Tensors beside an FFN that are none of its parts: norms, attention, and what scales a layer's output as a whole.
+NEIGHBOUR = re.compile(r"(^|[._])\w*(norm|attn|attention)|^(q|k|v|o|att)_proj\.|^ln(_?\d|_f)?\."
+                       r"|^(lambda|gamma|ls|layer_?scale)_?\d", re.I)
+OF_THE_MODULE = re.compile(r"(mlp|ffn|ff|feed_forward|DenseReluDense)\.$")  # there, a norm is no neighbour
 
 
 class FFNRecord(NamedTuple):
@@ -226,7 +230,8 @@ def from_state_dict(
     - `wi wo` [relu]: the first T5.
     - The activation must be given for `fc1 fc2` (OPT, ViT, Whisper, Phi, CLIP), `linear1 linear2` (torch's
       TransformerEncoderLayer), `dense_h_to_4h dense_4h_to_h` (GPT-NeoX, BLOOM, Falcon), `fc_in fc_out` (GPT-J,
-      CodeGen), `up_proj down_proj` (MPT, Nemotron), `lin1 lin2` (DistilBERT), `ffn ffn_output` (ALBERT),
+      CodeGen), `up_proj down_proj` (MPT, Nemotron), `intermediate_dense output_dense` (wav2vec 2.0),
+      `linear_fc1 linear_fc2` (Qwen3-VL's vision part), `lin1 lin2` (DistilBERT), `ffn ffn_output` (ALBERT),
       `ffn_up ffn_down` (GGUF), `net.0.proj net.2` (diffusers), `layers.0 layers.2` (LLMs-from-scratch), `0 2` and
       `0 3` (a torch Sequential).
 
@@ -256,6 +261,10 @@ def from_state_dict(
         ffn = _mixture(source, mixture, options)
     else:
         ffn = _dense(source, _family_parts(source) if names is None else _named_parts(source, names), options)
+    if config.get("mlp_bias") in (True, False) and isinstance(ffn, (FeedForward, GatedFeedForward)):
+        if config["mlp_bias"] != any(name.startswith("b") for name in ffn.parameters()):
+            raise ValueError(f"config has mlp_bias = {config['mlp_bias']}, but these tensors say otherwise: are some "
+                             f"in another file?")
     size = next((key for key in ("hidden_size", "d_model", "n_embd", "dim") if key in config), None)
     if size and config[size] != ffn.d_model:
         raise ValueError(f"config has {size} = {short(config[size])}, but these tensors have d_model = {ffn.d_model}: "
@@ -297,13 +306,21 @@ def find_ffns(tensors: Mapping[str, Any]) -> list[FFNRecord]:
         raise TypeError(f"tensors must be a mapping of names to arrays, got {short(tensors)}")
     whole = _Source(tensors, "")
     firsts = dict.fromkeys([mixture.router for mixture in MIXTURES] + [f.names.split()[0] for f in FAMILIES])
-    records = {}  # prefix -> record or None, in the order of the file
+    candidates = {}  # name -> the prefixes under which it would be the first part of an FFN
     for name in whole.shapes:
         stem = name.removesuffix(".weight")
-        for first in firsts:
-            prefix = stem.removesuffix(first)
-            if f".{stem}".endswith(f".{first}") and prefix not in records and not re.search(r"experts\.\d+\.", name):
-                records[prefix] = _record(whole.under(prefix))
+        if not re.search(r"experts\.(\w+_)?\d+\.", name):
+            candidates[name] = [stem.removesuffix(first) for first in firsts if f".{stem}".endswith(f".{first}")]
+    groups = {prefix: {} for prefixes in candidates.values() for prefix in prefixes}
+    for name, shape in whole.shapes.items():  # one pass: a model may have 50,000 names
+        for end in [0, *(i + 1 for i, letter in enumerate(name) if letter == ".")]:
+            if name[:end] in groups:
+                groups[name[:end]][name[end:]] = shape
+    records = {}  # prefix -> record or None, in the order of the file
+    for prefixes in candidates.values():
+        for prefix in prefixes:
+            if prefix not in records:
+                records[prefix] = _record(_Source.of(tensors, prefix, groups[prefix]))
                 if records[prefix]:
                     break
     return [record for record in records.values() if record]
@@ -321,12 +338,17 @@ class _Source:
         self.shapes = {name[len(self.prefix):]: known[name] if known else _shape(tensors[name])
                        for name in tensors if isinstance(name, str) and name.startswith(self.prefix)}
 
+    @classmethod
+    def of(cls, tensors, prefix, shapes):
+        """The source whose names and shapes are known already."""
+        part = cls({}, prefix)
+        part.tensors, part.shapes = tensors, shapes
+        return part
+
     def under(self, prefix):
         """The part of this source under a further prefix."""
-        part = _Source({}, self.prefix + prefix)
-        part.tensors = self.tensors
-        part.shapes = {name[len(prefix):]: shape for name, shape in self.shapes.items() if name.startswith(prefix)}
-        return part
+        shapes = {name[len(prefix):]: shape for name, shape in self.shapes.items() if name.startswith(prefix)}
+        return self.of(self.tensors, self.prefix + prefix, shapes)
 
     def weight(self, part):
         """The name of a part's weight, "fc1.weight" or just "fc1"; None if there is none."""
@@ -371,10 +393,13 @@ def _array(name, tensor, ndim):
     except Exception as error:  # whatever a foreign tensor raises
         raise TypeError(f"{name} must be an array of numbers, got a {type(tensor).__name__} that NumPy cannot read: "
                         f"{short(str(error))}") from None
-    if array.dtype.kind == "V" and array.dtype.itemsize == 2:  # bfloat16 of ml_dtypes, or np.load of one
+    if isinstance(tensor, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a plain array, got a masked one: its mask would be lost; fill it first")
+    # bfloat16 of ml_dtypes, or np.load of one
+    if array.dtype.kind == "V" and array.dtype.itemsize == 2 and array.dtype.names is None:
         array = from_bfloat16(array.view(np.uint16))
-    # int32 and int64 are somebody's small example; int8 and the like are quantised weights without their scale.
-    if array.dtype.char not in FLOATS and array.dtype not in (np.int32, np.int64):
+    # int64 is what NumPy makes of somebody's small list; other integers are quantised weights without their scale.
+    if array.dtype.char not in FLOATS and array.dtype != np.int64:
         raise TypeError(f"{name} must hold float16, float32, float64 or bfloat16 numbers, got {array.dtype}: "
                         f"dequantise it first; raw bfloat16 bits can be read with read_safetensors")
     if array.ndim != ndim:
@@ -424,7 +449,7 @@ def _family_parts(source):
         raise ValueError(_not_recognised(source))
     if len(families) > 1:
         raise ValueError(f"the tensors under prefix {source.prefix!r} fit more than one FFN "
-                         f"({' and '.join(f.names for f in families)}): pass only the tensors of one")
+                         f"({' and '.join(f.names for f in families)}): name the parts with names=")
     (family,) = families
     weights = {role: source.weight(part) for part, role in family.parts.items()}
     biases = {role: bias if (bias := f"{part}.bias") in source.shapes else None for part, role in family.parts.items()}
@@ -444,7 +469,8 @@ def _named_parts(source, names):
     if roles not in allowed or any(role.removesuffix("_bias") not in roles for role in names):
         raise ValueError(f"names must have the roles lift and down, or gate, up and down, or fused and down, and their "
                          f"..._bias; got {', '.join(map(short, names))}")
-    if len(set(names.values())) < len(names):
+    resolved = [source.weight(name) or name for name in names.values()]
+    if len(set(resolved)) < len(names):
         raise ValueError(f"names must give each role a tensor of its own, got {short(dict(names))}")
     weights, biases = {}, {}
     for role in sorted(roles, key="lift gate up fused down".split().index):
@@ -463,7 +489,7 @@ def _dense(source, parts, options):
     """A FeedForward or GatedFeedForward of these parts."""
     W = {role: source.array(name, 2) for role, name in parts.weights.items()}
     b = {role: source.array(name, 1) if name else None for role, name in parts.biases.items()}
-    if _layout(source, parts, W, b, options.layout) == "out_in":
+    if _layout(source, parts, W, b, options.layout, options.config.get("model_type")) == "out_in":
         W = {role: w.T for role, w in W.items()}  # all (in, out) from here on
     _refuse_leftovers(source, parts, d_ff=W["down"].shape[0])
     activation = _activation(source, parts, options)
@@ -472,6 +498,10 @@ def _dense(source, parts, options):
         return FeedForward(W["lift"], b["lift"], W["down"], b["down"], activation)
     if "fused" in W:
         order = options.fused or (parts.family.fused if parts.family else None)
+        audio = options.config.get("model_type") == "phi4_multimodal_audio" or "feed_forward_" in source.prefix
+        if audio and not options.fused:
+            raise ValueError(f"fused must be given for {source.prefix}{parts.weights['fused']}: the audio part of "
+                             f"Phi-4-multimodal stacks [up; gate] under the name that others use for [gate; up]")
         if order is None:
             raise ValueError("fused must be given with names: 'gate_up', 'up_gate' or 'interleaved'; neither shapes "
                              "nor values tell it")
@@ -495,11 +525,13 @@ def _unfuse(array, order):
     return (first, second) if order == "gate_up" else (second, first)
 
 
-def _layout(source, parts, W, b, given):
+def _layout(source, parts, W, b, given, model_type):
     """Which layout the weights are stored in, "out_in" or "in_out"; a ValueError if none fits or nothing decides."""
     fits = {layout: _misfit(parts, W if layout == "in_out" else {role: w.T for role, w in W.items()}, b)
             for layout in ("out_in", "in_out")}
     undecided = _undecided(parts.family, parts.weights)
+    if given is None and parts.family and parts.family.decided_by_bias:
+        given = {**dict.fromkeys(CONV1D, "in_out"), **dict.fromkeys(LINEAR_C_FC, "out_in")}.get(model_type)
     if given is None and not any(fits.values()) and (undecided or len(set(W["down"].shape)) == 1):
         (role, name), bias = next(iter(parts.weights.items())), next(filter(None, parts.biases.values()), None)
         raise ValueError(f"nothing decides whether {source.prefix}{name} {W[role].shape} is stored (out, in) or "
@@ -554,7 +586,7 @@ def _refuse_leftovers(source, parts, d_ff):
             raise ValueError(f"{source.prefix}{name} {shape} has d_ff = {d_ff} on an axis, so it may be a part of this "
                              f"FFN (a norm or a scale inside it?) that {_users(parts)} does not have; if it is none, "
                              f"leave it out of tensors or take a longer prefix")
-        if not NEIGHBOUR.search(name):
+        if not NEIGHBOUR.search(name) or OF_THE_MODULE.search(source.prefix):
             raise ValueError(f"{source.prefix}{name} {shape} is not understood: if it is no part of this FFN, leave it "
                              f"out of tensors or take a longer prefix")
 
@@ -567,25 +599,43 @@ def _users(parts):
 
 def _activation(source, parts, options):
     """The activation that the caller, the config or the family says."""
-    said = config_activation(options.config, parts.gated)
+    try:
+        said = config_activation(options.config, parts.gated)
+    except ValueError:
+        if options.activation is None:
+            raise
+        said = None  # the config is not clear about it, the caller is
     if said and options.activation and ACTIVATIONS[said] is not ACTIVATIONS[options.activation]:
         raise ValueError(f"activation = {options.activation!r} is given, but the config says {said}")
     chosen, usual = options.activation or said, parts.family.activation if parts.family else {}
     if chosen is None and isinstance(usual, str):
-        return usual
+        chosen = usual
     if chosen is None:
-        who = "; ".join(f"{name}: {models}" for name, models in usual.items())
-        raise ValueError(f"activation must be given, {' and '.join(parts.weights.values())} do not tell it "
-                         f"({who or 'names= says nothing about it'}); the model's config.json does: pass config=")
+        who = "; ".join(f"{name}: {models}" for name, models in usual.items()) or "names= says nothing about it"
+        where = ("the config that was passed does not say it either" if options.config
+                 else "the model's config.json does: pass config=")
+        raise ValueError(f"activation must be given, {' and '.join(parts.weights.values())} do not tell it ({who}); "
+                         f"{where}")
     if parts.family and not parts.gated:
-        for other in FAMILIES:  # a plain family that is left when a gated one loses its gate
-            lost = [part for part in other.parts if part not in parts.family.parts]
-            if (set(parts.family.parts) < set(other.parts) and chosen in _usual(other)
-                    and chosen not in _usual(parts.family)):
-                raise ValueError(f"{chosen} is what {other.models} use, with {lost[0]}.weight, which is not under "
-                                 f"prefix {source.prefix!r}: is it in another file? If there is none, name the parts "
-                                 f"with names=")
+        _check_that_no_gate_is_lost(source, parts.family, chosen, options.config)
     return chosen
+
+
+def _check_that_no_gate_is_lost(source, family, activation, config):
+    """A gated FFN whose gate lies in another file looks like a plain one."""
+    for other in FAMILIES:
+        lost = [part for part in other.parts if part not in family.parts]
+        if not set(family.parts) < set(other.parts) or other.parts[family.names.split()[-1]] != "down":
+            continue
+        elsewhere = any(name.endswith(f".{lost[0]}.weight") for name in source.tensors if isinstance(name, str))
+        ours, theirs = ([ACTIVATIONS[name] for name in _usual(f)] for f in (family, other))
+        up = family.names.split()[0] in ("up_proj", "ffn_up")  # so few models have no gate there that they are listed
+        model = config.get("model_type")
+        if elsewhere or (ACTIVATIONS[activation] not in ours and (up or ACTIVATIONS[activation] in theirs)) or (
+                model is not None and "up_proj" in family.parts and model not in UNGATED_UP_PROJ):
+            raise ValueError(f"{lost[0]}.weight, which {other.models} have beside {' and '.join(family.parts)}, is not "
+                             f"under prefix {source.prefix!r}: is it in another file? If there is none, name the parts "
+                             f"with names=")
 
 
 def _usual(family):
@@ -620,8 +670,13 @@ def _mixture(source, mixture, options):
     top_k, renormalize = routing(options.config, len(W_router))
     experts, used = _unstacked(source, mixture, len(W_router)) if mixture.stacked else _one_by_one(source, W_router)
     shared, used_too = _shared(source, mixture)
+    wanted = options.config.get("n_shared_experts") or options.config.get("shared_expert_intermediate_size")
+    if wanted and shared is None:
+        raise ValueError(f"config says that there is a shared expert, but none is under prefix {source.prefix!r}: is "
+                         f"it in another file?")
     for name, shape in source.shapes.items():
-        if name not in {router, *used, *used_too} and not NEIGHBOUR.search(name):
+        if name not in {router, *used, *used_too} and (
+                not NEIGHBOUR.search(name) or re.search(r"rout|gate|exp", name) or OF_THE_MODULE.search(source.prefix)):
             raise ValueError(f"{source.prefix}{name} {shape} is not understood as a part of this mixture "
                              f"({mixture.models})")
     ffns = [_dense(one, _family_parts(one), options) for one in ([*experts, shared] if shared else experts)]
@@ -639,7 +694,7 @@ def _shared(source, mixture):
         return _Source({f"{source.prefix}{mixture.shared[name]}.weight": source.array(weight, 2)
                         for name, weight in weights.items()}, source.prefix), {*weights.values()}
     for prefix in mixture.shared:
-        if prefix.endswith(".") and source.under(prefix).shapes:
+        if prefix.endswith(".") and source.under(prefix).shapes:  # a second one would be left over, and refused
             return source.under(prefix), {name for name in source.shapes if name.startswith(prefix)}
     return None, set()
 
@@ -651,7 +706,7 @@ def _one_by_one(source, W_router):
         raise ValueError(f"{source.prefix} has a router for {len(W_router)} experts, but {len(numbers)} are there "
                          f"({_listed(sorted(numbers))}): are some in another file?")
     return ([source.under(f"experts.{e}.") for e in range(len(W_router))],
-            {name for name in source.shapes if name.startswith("experts.")})
+            {name for name in source.shapes if re.match(r"experts\.\d+\.", name)})
 
 
 def _unstacked(source, mixture, n_experts):
@@ -700,9 +755,8 @@ def _not_recognised(source):
     missing = [part for part in nearest.parts if not source.weight(part)]
     if len(missing) < len(nearest.parts):
         message += f"; {nearest.names} lacks {' and '.join(f'{part}.weight' for part in missing)}"
-    message += f"; understood are {'; '.join(f'{f.names} ({f.models})' for f in FAMILIES)}"
     prefixes = [record.prefix for record in find_ffns(source.tensors)]
     prefixes = [prefix for prefix in prefixes if f"{source.prefix.rstrip('.')}." in prefix] or prefixes
     if len(missing) == len(nearest.parts) and prefixes:
-        message += f"; try prefix={prefixes[0]!r}" + (f" or {len(prefixes) - 1} more like it" if prefixes[1:] else "")
-    return message
+        return message + f"; try prefix={prefixes[0]!r}" + (f" or {len(prefixes) - 1} more" if prefixes[1:] else "")
+    return message + f"; understood are {'; '.join(f'{f.names} ({f.models})' for f in FAMILIES)}; any other by names="

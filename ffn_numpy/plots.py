@@ -330,7 +330,8 @@ def _zero_strip(ax, share, colors):
     strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
     strip.tick_params(left=False, which="both", labelleft=False)
     strip.spines["left"].set_visible(False)
-    ax.set_ylim(top=1.12 * max(ax.get_ylim()[1], *share.values()))
+    room = 5 if ax.get_yscale() == "log" else 1.12  # for the numbers on the bars
+    ax.set_ylim(top=room * max(ax.get_ylim()[1], *share.values()))
 
 
 def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,

@@ -72,36 +72,62 @@ def mix(weights, values):
     w = weights / np.sum(weights, axis=0, keepdims=True)
     return w @ values
 '''),
-    ('1.3', 'b.T is meant to make a column, but does nothing for a 1-D array',
-     'The bias went along the tokens, the last axis: b has one number for', '''
-def lift_columns(X, W, b):
-    return W @ X + b.T
+    ('1.3', 'the limit with a plus, as if the bias were the limit itself',
+     'The limit is added: a number above the limit should come out positive', '''
+def day_lift(n, limit):
+    W1 = np.zeros((n, 2 * n))
+    b1 = np.zeros(2 * n)
+    for i in range(n):
+        W1[i, i] = 1
+        b1[i] = limit
+        W1[i, 2 * n - 1] = 1 / n
+    for i in range(n - 1):
+        W1[i, n + i] = -1
+        W1[i + 1, n + i] = 1
+    return W1, b1
 '''),
-    ('1.3', 'computes with rows and does not transpose back: (T, d_ff)',
-     'The result has tokens as rows: here a token is a column, so the shape', '''
-def lift_columns(X, W, b):
-    rows = X.T
-    weights = W.T
-    return rows @ weights + b
+    ('1.3', 'np.diff on the unit matrix along the wrong axis, so that later minus earlier becomes earlier minus later',
+     'Those are falls: a rise is the later number minus the earlier one.', '''
+def day_lift(n, limit):
+    rises = np.zeros((n, n - 1))
+    rises[np.arange(n - 1), np.arange(n - 1)] = 1
+    rises[np.arange(1, n), np.arange(n - 1)] = -1
+    W1 = np.concatenate([np.identity(n), rises, np.ones((n, 1)) / n], axis=1)
+    b1 = np.hstack([[-limit] * n, [0] * n])
+    return W1, b1
 '''),
-    ('1.3', 'bias column added to W, before the product',
-     'b was added to W, before the product: it is added once, to W @ X.', '''
-def lift_columns(X, W, b):
-    bias_column = b[:, np.newaxis]
-    return (W + bias_column) @ X
+    ('1.3', 'one bias for all, -limit everywhere',
+     'The limit is subtracted from every lifted number: the rises and the', '''
+def day_lift(n, limit):
+    eye = np.eye(n)
+    W1 = np.hstack([eye, eye[:, 1:] - eye[:, :-1], np.ones((n, 1)) / n])
+    b1 = -limit * np.ones(2 * n)
+    return W1, b1
 '''),
-    ('1.3', 'reshape used in place of transpose so that b can be added along the last axis',
-     'Something is reshaped where it should be transposed: reshape mixes', '''
-def lift_columns(X, W, b):
-    d_ff = b.shape[0]
-    tmp = np.dot(W, X)
-    tmp = tmp.reshape(-1, d_ff) + b
-    return tmp.reshape(d_ff, -1)
+    ('1.3', 'rows in place of columns: stacks the questions as rows (2 n, n)',
+     'W1 is transposed: one *column* for each lifted number', '''
+def day_lift(n, limit):
+    rows = []
+    for i in range(n):
+        rows.append([1.0 if k == i else 0.0 for k in range(n)])
+    for i in range(n - 1):
+        rows.append([1.0 if k == i + 1 else -1.0 if k == i else 0.0 for k in range(n)])
+    rows.append([1 / n] * n)
+    return np.array(rows), np.array([-limit] * n + [0.0] * n)
 '''),
-    ('1.3', 'forgets the bias',
-     'The bias is missing: add b to every column.', '''
-def lift_columns(X, W, b):
-    return np.matmul(W, X)
+    ('1.3', 'the last column sums, the division by n is forgotten',
+     'The last column gives the sum: for the mean each number counts 1 / n.', '''
+def day_lift(n, limit):
+    E = np.eye(n)
+    W1 = np.c_[E, np.diff(E, axis=1), np.ones(n)]
+    b1 = np.r_[np.repeat(-limit, n), np.zeros(n)]
+    return W1, b1
+'''),
+    ('1.3', 'returns the lifted numbers of an imagined x, not the weights',
+     'Return 2 results: W1, b1.', '''
+def day_lift(n, limit):
+    x = np.linspace(10, 30, n)
+    return np.concatenate([x - limit, np.diff(x), [x.mean()]])
 '''),
     ('1.4', 'first line repaired (x.T), but goes back with a reshape, so tokens are mixed again',
      'Tokens are still mixed: reshape does not transpose, whatever its', '''
@@ -132,32 +158,49 @@ def repaired_lift(x, W1, b1):
 def repaired_lift(x, W1, b1):
     return x @ W1
 '''),
-    ('2.1', 'np.max instead of np.maximum: the largest along axis 0',
-     'np.max(h, 0) takes the largest along axis 0; np.maximum(h, 0)', '''
-def my_relu(h):
-    return np.max(h, 0)
+    ('2.1', 'thinks of two sides, forgets that the left one must be negative',
+     'The sign is lost: -3 should become -2, so the unit that reads -x', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    above = relu(x - 1)
+    below = relu(-x - 1)
+    return above + below
 '''),
-    ('2.1', 'writes the zeros into the argument',
-     'Right values, but your function changed its input h, which the caller', '''
-def my_relu(h):
-    h[h < 0] = 0
-    return h
+    ('2.1', 'second unit with the bias of the first one turned around: relu(1 - x)',
+     'That is x - 1 everywhere, a straight line: both folds are at 1.', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    return relu(x - 1) - relu(1 - x)
 '''),
-    ('2.1', 'compares with a float64 array of zeros, so float32 becomes float64',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def my_relu(h):
-    nullen = np.zeros(h.shape)
-    return np.maximum(h, nullen)
+    ('2.1', 'biases + 1: "the fold is at 1"',
+     'Both biases have the wrong sign: relu(x + b) folds at x = -b', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    W1, b1, W2 = np.array([[1, -1]]), np.array([1, 1]), np.array([1, -1])
+    hidden = relu(x[..., None] @ W1 + b1)
+    return (hidden @ W2).astype(x.dtype)
 '''),
-    ('2.1', 'list comprehension over the first axis, only works for 1-D',
-     'Right for', '''
-def my_relu(h):
-    return np.array([max(number, 0) for number in h])
+    ('2.1', 'hard threshold with np.where, keeps the size of the large numbers',
+     'There is a jump at 1: numbers beyond it should become smaller by 1', '''
+def quiet(x):
+    return np.where(abs(x) <= 1, 0 * x, x)
 '''),
-    ('2.1', "Python's max on an array (ambiguous truth value)",
+    ('2.1', 'if on an array',
      'it stopped with ValueError', '''
-def my_relu(h):
-    return max(0, h)
+def quiet(x):
+    if x > 1:
+        return x - 1
+    if x < -1:
+        return x + 1
+    return 0
+'''),
+    ('2.1', 'only the right side',
+     'One unit is missing: numbers below -1 should become x + 1.', '''
+def quiet(x):
+    return np.maximum(x - 1, 0)
 '''),
     ('2.2', 'straight translation with np.exp: overflow warning',
      'Right values, but NumPy warned: overflow encountered in exp. Some', '''
@@ -176,33 +219,51 @@ def my_silu(h):
     sig = 0.5 * (1 + np.tanh(h))
     return h * sig
 '''),
-    ('2.3', 'bracket closed too early: the root multiplies h only',
-     'The cubic part stands outside the bracket: sqrt(2/pi) multiplies all', '''
-def my_gelu_tanh(h):
-    return 0.5 * h * (1 + np.tanh(math.sqrt(2 / math.pi) * h + 0.044715 * h ** 3))
+    ('2.3', 'the slopes themselves as rows',
+     'w2 holds the slopes: the slopes of all units that are on add up', '''
+def folds(t, y):
+    b1 = -t[:-1]
+    w2 = (y[1:] - y[:-1]) / (t[1:] - t[:-1])
+    b2 = y[0]
+    return b1, w2, b2
 '''),
-    ('2.3', 'np.sqrt(2 / np.pi) makes float64 of float32',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def my_gelu_tanh(h):
-    inside = np.sqrt(2 / np.pi) * (h + 0.044715 * h ** 3)
-    return 0.5 * h * (1 + np.tanh(inside))
+    ('2.3', 'bias = place of the fold',
+     'The biases have the wrong sign: relu(x + b) folds at x = -b.', '''
+def folds(t, y):
+    n = len(t) - 1
+    w2, before = [], 0.0
+    for j in range(n):
+        slope = (y[j + 1] - y[j]) / (t[j + 1] - t[j])
+        w2.append(slope - before)
+        before = slope
+    return t[:n], np.array(w2), y[0]
 '''),
-    ('2.3', 'root of 2, then divided by pi',
-     'sqrt(2) / pi stands where sqrt(2 / pi) belongs.', '''
-def my_gelu_tanh(h):
-    c = math.sqrt(2) / math.pi
-    inner = c * (h + 0.044715 * h * h * h)
-    return 0.5 * h * (1.0 + np.tanh(inner))
+    ('2.3', 'takes the points of the hat as general: all pieces one wide',
+     'w2 is made from rises: a slope is the rise divided by the width of', '''
+def folds(t, y):
+    rise = y[1:] - y[:-1]
+    w2 = rise.copy()
+    w2[1:] -= rise[:-1]
+    return -t[:-1], w2, y[0]
 '''),
-    ('2.3', 'math.tanh number by number: 1-D only, and the result is float64',
-     'Right for', '''
-def my_gelu_tanh(h):
-    ergebnis = []
-    for zahl in h:
-        zahl = float(zahl)
-        innen = math.sqrt(2 / math.pi) * (zahl + 0.044715 * zahl ** 3)
-        ergebnis.append(0.5 * zahl * (1 + math.tanh(innen)))
-    return np.array(ergebnis)
+    ('2.3', 'b2 = 0 as in the hat',
+     'b2 is 0: where all units are off, the curve should have the height', '''
+def folds(t, y):
+    slopes = np.diff(y) / np.diff(t)
+    w2 = slopes - np.concatenate([[0], slopes[:-1]])
+    return -t[:-1], w2, 0.0
+'''),
+    ('2.3', 'np.diff twice, so the first unit gets lost',
+     'The first unit is missing: left of t[0] the slope is 0', '''
+def folds(t, y):
+    s = np.diff(y) / np.diff(t)
+    return -t[1:-1], np.diff(s), y[0]
+'''),
+    ('2.3', 'makes the curve flat again at the last point',
+     'One unit too many: the curve goes on beyond the last point', '''
+def folds(t, y):
+    slopes = np.concatenate([[0], np.diff(y) / np.diff(t), [0]])
+    return -t, slopes[1:] - slopes[:-1], y[0]
 '''),
     ('2.4', 'activated numbers stored under a new name, then h is used again',
      'Still a straight layer: what reaches W2 has not been bent. Hint 1', '''
@@ -242,7 +303,7 @@ def repaired_ffn(x, W1, b1, W2, b2):
     return y
 '''),
     ('3.1', 'roles swapped: up is activated',
-     'That is gate * silu(up): the two branches are swapped; the gate is', '''
+     'That is gate * silu(lift): the two branches are swapped; the gate is', '''
 def gated(gate, up):
     return gate * silu(up)
 '''),
@@ -254,7 +315,7 @@ def gated(gate, up):
     return np.multiply(g, u)
 '''),
     ('3.1', 'GLU: sigmoid in place of silu',
-     'That is sigmoid(gate) * up, GLU: SwiGLU uses silu.', '''
+     'That is sigmoid(gate) * lift, GLU: SwiGLU uses silu.', '''
 def gated(gate, up):
     offen = 1 / (1 + np.exp(-gate))     # between 0 and 1
     return offen * up
@@ -267,7 +328,7 @@ def gated(gate, up):
     return gate
 '''),
     ('3.1', 'activates the product',
-     'That is silu(gate * up): activate the gate first, then multiply.', '''
+     'That is silu(gate * lift): activate the gate first, then multiply.', '''
 def gated(gate, up):
     return silu(gate * up)
 '''),
@@ -277,7 +338,7 @@ def swiglu(x, W_gate, W_up, W_down):
     return silu(x @ W_gate) * x @ W_up @ W_down
 '''),
     ('3.2', 'copy and paste: both lifts use W_gate',
-     'Both lifts use W_gate: up is x @ W_up.', '''
+     'Both branches use W_gate: the lift is x @ W_up.', '''
 def swiglu(x, W_gate, W_up, W_down):
     gate = x @ W_gate
     up = x @ W_gate
@@ -292,7 +353,7 @@ def swiglu(x, W_gate, W_up, W_down):
     return y
 '''),
     ('3.2', 'activates the product of gate and up',
-     'The product is activated, silu(gate * up): activate the gate alone,', '''
+     'The product is activated, silu(gate * lift): activate the gate alone,', '''
 def swiglu(x, W_gate, W_up, W_down):
     gate = np.einsum("...d,df->...f", x, W_gate)
     up = np.einsum("...d,df->...f", x, W_up)
@@ -316,60 +377,113 @@ def swiglu(x, W_gate, W_up, W_down):
         y = y + silu(gate) * up * W_down[j]
     return y
 '''),
-    ('3.3', 'halves taken in the wrong order: up first',
-     'The halves are swapped: the first d_ff columns of W_in are the gate,', '''
-def swiglu_fused(x, W_in, W_down):
-    up, gate = np.split(x @ W_in, 2, axis=-1)
-    return (silu(gate) * up) @ W_down
+    ('3.3', 'both branches built from the same half',
+     'Both branches read the first half', '''
+def dot_of_halves(m, layer):
+    W_gate = np.zeros((2 * m, m))
+    for i in range(m):
+        W_gate[i, i] = 1
+    W_up = W_gate
+    W_down = np.ones((m, 1))
+    return layer(W_gate, W_up, W_down)
 '''),
-    ('3.3', 'np.split without axis cuts the tokens',
-     'Right for', '''
-def swiglu_fused(x, W_in, W_down):
-    gate, up = np.split(x @ W_in, 2)
-    return (silu(gate) * up) @ W_down
+    ('3.3', 'a single unit with columns of ones',
+     'That is one product of two sums', '''
+def dot_of_halves(m, layer):
+    first = np.array([1.0] * m + [0.0] * m).reshape(-1, 1)
+    return layer(first, 1 - first, np.array([[1.0]]))
 '''),
-    ('3.3', 'takes gate and up as alternating columns',
-     'Every second column was taken: the matrices stand side by side, first', '''
-def swiglu_fused(x, W_in, W_down):
-    both = x @ W_in
-    pairs = both.reshape(*both.shape[:-1], -1, 2)
-    return (silu(pairs[..., 0]) * pairs[..., 1]) @ W_down
+    ('3.3', 'identity for everything: x times x',
+     'Every number meets itself', '''
+def dot_of_halves(m, layer):
+    eye = np.identity(2 * m)
+    return layer(eye, eye, np.ones((2 * m, 1)))
 '''),
-    ('3.4', 'names put right and silu moved as well: two changes cancel',
-     'Still as broken: the wrong branch is activated. Hint 1 has an example', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1.T
-    up = x @ w3.T
-    return (gate * silu(up)) @ w2.T
+    ('3.3', 'matrices the other way round, (units, 2m)',
+     'W_gate must have 2 m = 12 rows; yours has shape (6, 12). Is it on its side?', '''
+def dot_of_halves(m, layer):
+    W_gate = np.hstack([np.eye(m), np.zeros((m, m))])
+    W_up = np.hstack([np.zeros((m, m)), np.eye(m)])
+    return layer(W_gate, W_up, np.ones((m, 1)))
 '''),
-    ('3.4', 'numbers taken as the order of use: w1 gate, w2 up, w3 down (shapes fit by dropping .T)',
-     'w2 is used as the up branch: the numbers in the names do not follow', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1.T        # 1. gate
-    up = x @ w2            # 2. up
-    return (silu(gate) * up) @ w3    # 3. down
+    ('3.3', 'forgets to add the products up',
+     'The products are not added up', '''
+def dot_of_halves(m, layer):
+    top = np.vstack([np.eye(m), np.zeros((m, m))])
+    bottom = np.vstack([np.zeros((m, m)), np.eye(m)])
+    return layer(top, bottom, np.eye(m))
 '''),
-    ('3.4', 'gate and up put right, but .T replaced by a reshape',
-     'A matrix is reshaped where it should be transposed: .T, not reshape.', '''
-def repaired_llama(x, w1, w2, w3):
-    d_ff, d_model = w1.shape
-    gate = x @ w1.reshape(d_model, d_ff)
-    up = x @ w3.reshape(d_model, d_ff)
-    return (silu(gate) * up) @ w2.reshape(d_ff, d_model)
+    ('3.3', 'pairs of neighbours',
+     'Neighbours meet', '''
+def dot_of_halves(m, layer):
+    a, b = np.zeros((2 * m, m)), np.zeros((2 * m, m))
+    for i in range(m):
+        a[2 * i, i] = 1
+        b[2 * i + 1, i] = 1
+    return layer(a, b, np.ones((m, 1)))
 '''),
-    ('3.4', 'columns with x.T: right for one token and for (T, d_model), not for 3-D',
-     'numbers differ, for', '''
-def repaired_llama(x, w1, w2, w3):
-    cols = x.T
-    hidden = silu(w1 @ cols) * (w3 @ cols)
-    return (w2 @ hidden).T
+    ('3.3', 'one unit, as in the lesson: only the first pair',
+     'Only the first pair is multiplied', '''
+def dot_of_halves(m, layer):
+    W_gate, W_up = np.zeros((2 * m, 1)), np.zeros((2 * m, 1))
+    W_gate[0], W_up[m] = 1, 1
+    return layer(W_gate, W_up, np.ones((1, 1)))
 '''),
-    ('3.4', 'right branches, but removes the transposes',
-     'No matrix is transposed: the file stores (out, in). With square', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = x @ w1
-    up = x @ w3
-    return (silu(gate) * up) @ w2
+    ('3.4', 'splits W_in into four, but gives the first two pieces to device 0',
+     'Still as broken', '''
+def two_devices(x, W_in, W_down):
+    a, b, c, d = np.split(W_in, 4, axis=1)
+    top, bottom = np.split(W_down, 2)
+    return silu(x @ a) * (x @ b) @ top, silu(x @ c) * (x @ d) @ bottom
+'''),
+    ('3.4', 'pieces crossed: gate of the first half with the lift of the second',
+     'The gate of one half meets the lift of the other', '''
+def two_devices(x, W_in, W_down):
+    g0, g1, u0, u1 = np.split(x @ W_in, 4, axis=-1)
+    h = len(W_down) // 2
+    return (silu(g0) * u1) @ W_down[:h], (silu(g1) * u0) @ W_down[h:]
+'''),
+    ('3.4', 'activates the wrong half of W_in',
+     'The lift is activated instead of the gate', '''
+def two_devices(x, W_in, W_down):
+    f = W_down.shape[0]
+    up, gate = W_in[:, :f], W_in[:, f:]
+    out = []
+    for s in (slice(0, f // 2), slice(f // 2, f)):
+        out.append((silu(x @ gate[:, s]) * (x @ up[:, s])) @ W_down[s])
+    return tuple(out)
+'''),
+    ('3.4', 'deals the units out in turn',
+     'the units are dealt out in turn', '''
+def two_devices(x, W_in, W_down):
+    gate, up = np.split(W_in, 2, axis=1)
+    parts = []
+    for k in range(2):
+        parts.append((silu(x @ gate[:, k::2]) * (x @ up[:, k::2])) @ W_down[k::2])
+    return parts
+'''),
+    ('3.4', 'returns the sum',
+     'Return 2 results', '''
+def two_devices(x, W_in, W_down):
+    g, u = np.split(x @ W_in, 2, axis=-1)
+    a = silu(g) * u
+    h = a.shape[-1] // 2
+    return a[..., :h] @ W_down[:h] + a[..., h:] @ W_down[h:]
+'''),
+    ('3.4', 'device 1 gets the rows of device 0',
+     'device 0: right. device 1:', '''
+def two_devices(x, W_in, W_down):
+    g, u = np.split(x @ W_in, 2, axis=-1)
+    a = silu(g) * u
+    h = a.shape[-1] // 2
+    return a[..., :h] @ W_down[:h], a[..., h:] @ W_down[:h]
+'''),
+    ('3.4', 'computes everything on both',
+     'Both devices compute the whole layer', '''
+def two_devices(x, W_in, W_down):
+    gate, up = np.split(W_in, 2, axis=1)
+    whole = (silu(x @ gate) * (x @ up)) @ W_down
+    return whole, whole
 '''),
     ('4.1', 'both biases counted with d_ff numbers',
      'Both biases are counted with d_ff numbers: b2 has d_model.', '''
@@ -442,45 +556,51 @@ def writes(a, W2):
         out[t] = a[t][:, None] * W2
     return out
 '''),
-    ('4.3', 'y = b2 without copy: += changes b2, and only one token works',
-     'Right for', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    y = b2
-    h = x @ W1 + b1
-    for j in range(len(b1)):
-        y += max(h[j], 0) * W2[j]
-    return y
+    ('4.3', 'bias of the lesson for every unit',
+     'The bias is -1 for every unit', '''
+def deciding_units(needed, forbidden):
+    W1 = needed.T - forbidden.T
+    b1 = np.full(needed.shape[0], -1, needed.dtype)
+    return W1, b1
 '''),
-    ('4.3', 'a second ReLU after the way down',
-     'The output is bent too: it must be allowed to be negative; no', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    relu = lambda v: np.maximum(v, 0)
-    return relu(relu(x @ W1 + b1) @ W2 + b2)
+    ('4.3', 'minus the number needed',
+     'The threshold is too high by 1', '''
+def deciding_units(needed, forbidden):
+    n = needed.sum(axis=1)
+    return (needed - forbidden).T, -n
 '''),
-    ('4.3', 'the if kept for the whole array: nothing is cut off as soon as one number is positive',
-     'There is no activation between the two matrices: relu belongs on x @', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    h = x @ W1 + b1
-    if (h > 0).any():
-        y = h @ W2 + b2
-    else:
-        y = b2
-    return y
+    ('4.3', 'rows instead of columns',
+     'W1 is on its side', '''
+def deciding_units(needed, forbidden):
+    W1 = needed - forbidden
+    return W1, 1 - np.sum(needed, axis=1)
 '''),
-    ('4.3', 'b2 forgotten',
-     'The bias b2 is missing.', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    up = np.dot(x, W1) + b1
-    up = up * (up > 0)
-    down = np.dot(up, W2)
-    return down
+    ('4.3', 'forbidden facts counted in the bias',
+     'The bias counts the forbidden features, too', '''
+def deciding_units(needed, forbidden):
+    w = needed - forbidden
+    return w.T, 1 - w.sum(axis=1)
 '''),
-    ('4.3', 'np.max instead of np.maximum',
-     'np.max(h, 0) takes the largest along axis 0, over the tokens;', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    h = x @ W1 + b1
-    a = np.max(h, 0)
-    return a @ W2 + b2
+    ('4.3', 'forbidden facts forgotten',
+     'The forbidden features are ignored', '''
+def deciding_units(needed, forbidden):
+    b1 = []
+    for row in needed:
+        b1.append(1 - row.sum())
+    return needed.T, np.array(b1, needed.dtype)
+'''),
+    ('4.3', 'sums down the columns',
+     'b1 was summed along the wrong axis', '''
+def deciding_units(needed, forbidden):
+    W1 = (needed - forbidden).T
+    b1 = 1 - needed.sum(0)
+    return W1, b1
+'''),
+    ('4.3', 'threshold half-way, as for a yes or no',
+     'A unit that should say 1 says 0.5', '''
+def deciding_units(needed, forbidden):
+    count = needed.sum(axis=1)
+    return (needed - forbidden).T, -(count - 0.5).astype(needed.dtype)
 '''),
     ('4.4', 'b1 is reordered the other way round (scatter in place of gather)',
      'b1 is reordered by the inverse: new unit i is old unit order[i], so', '''
@@ -516,139 +636,103 @@ def reordered(W1, b1, W2, order):
     b1[:] = b1[order]
     return W1[:, order], b1, W2[order]
 '''),
-    ('5.1', 'divides by the number of rows',
-     'Divided by the number of rows: divide by the number of all numbers,', '''
-def share_of_zeros(a):
-    zeros = np.sum(a == 0)
-    return zeros / len(a)
+    ('5.1', 'the unit with the largest number', 'That is the unit with the largest number: what it writes', '''
+def loudest_writer(a, W_down, k):
+    return np.abs(a).argmax()
 '''),
-    ('5.1', 'np.isclose: very small numbers count as 0',
-     'Small numbers are counted too: a threshold measures the scale, not', '''
-def share_of_zeros(a):
-    return np.isclose(a, 0).mean()
+    ('5.1', 'largest term without abs', 'That is the largest *positive* term', '''
+def loudest_writer(a, W_down, k):
+    terms = [a[j] * W_down[j, k] for j in range(len(a))]
+    return terms.index(max(terms))
 '''),
-    ('5.1', 'share of the numbers that are NOT 0',
-     'That is the share of numbers that are *not* zero.', '''
-def share_of_zeros(a):
-    return np.count_nonzero(a) / a.size
+    ('5.1', 'row k instead of column k', 'expected', '''
+def loudest_writer(a, W_down, k):
+    return int(np.abs(a[k] * W_down[k]).argmax())
 '''),
-    ('5.1', 'bracket: compares the mean with 0',
-     'The mean of a is compared with 0: compare each number, then take the', '''
-def share_of_zeros(a):
-    return np.mean(a) == 0
+    ('5.1', 'the longest vector that a unit adds', 'That is the unit that writes most over all dimensions', '''
+def loudest_writer(a, W_down, k):
+    vectors = a[:, None] * W_down
+    return int(np.argmax((vectors ** 2).sum(axis=1)))
 '''),
-    ('5.1', 'counts <= 0',
-     'Negative numbers are counted too: after GELU they are not zero. a ==', '''
-def share_of_zeros(a):
-    return np.mean(a <= 0)
+    ('5.1', 'returns what is written', "The value came back, the unit's index is asked for", '''
+def loudest_writer(a, W_down, k):
+    return max(abs(a * W_down[:, k]))
 '''),
-    ('5.2', 'sorts before squaring: large negative values are not among the largest',
-     'Signed numbers are sorted: large negative ones write as much as', '''
-def top_energy(a, share):
-    d_ff = a.shape[1]
-    k = round(share * d_ff)
-    biggest = np.sort(a, axis=1)[:, d_ff - k:]
-    return (biggest ** 2).sum(axis=1) / (a ** 2).sum(axis=1)
+    ('5.2', 'all in place of any', 'A unit is dropped that fires for some token', '''
+def without_silent_units(x, W1, b1, W2):
+    alive = np.all(np.maximum(x @ W1 + b1, 0) > 0, axis=0)
+    return W1[:, alive], b1[alive], W2[alive, :]
 '''),
-    ('5.2', 'int() in place of round(): k rounded down',
-     'The number of units is cut off, not rounded: round(share * d_ff), not', '''
-def top_energy(a, share):
-    e = np.sort(a ** 2, axis=1)[:, ::-1]
-    k = int(share * e.shape[1])
-    return e[:, :k].sum(axis=1) / e.sum(axis=1)
+    ('5.2', 'forgets the bias when looking', 'Whether a unit fires was read without b1', '''
+def without_silent_units(x, W1, b1, W2):
+    keep = np.where((x @ W1).max(axis=0) > 0)[0]
+    return W1[:, keep], b1[keep], W2[keep]
 '''),
-    ('5.2', 'right numbers, but squares and sorts the argument itself',
-     'Right values, but your function changed its input a, which the caller', '''
-def top_energy(a, share):
-    a *= a
-    a.sort(axis=1)
-    first = a.shape[1] - round(share * a.shape[1])
-    return a[:, first:].sum(axis=1) / a.sum(axis=1)
+    ('5.2', 'deletes what fires', 'The silent units were kept and the others dropped', '''
+def without_silent_units(x, W1, b1, W2):
+    a = np.maximum(x @ W1 + b1, 0)
+    silent = a.sum(axis=0) == 0
+    return W1[:, silent], b1[silent], W2[silent]
 '''),
-    ('5.2', 'takes the first k of the sorted squares: the smallest',
-     'That is the share of the *smallest* units: sorting puts small numbers', '''
-def top_energy(a, share):
-    energy = np.sort(a**2, axis=1)
-    k = max(1, round(share * a.shape[1]))
-    return energy[:, :k].sum(axis=1) / energy.sum(axis=1)
+    ('5.2', 'multiplies by 0 and 1', 'Set to 0, not removed', '''
+def without_silent_units(x, W1, b1, W2):
+    mask = ((x @ W1 + b1) > 0).any(0).astype(x.dtype)
+    return W1 * mask, b1 * mask, (W2.T * mask).T
 '''),
-    ('5.3', 'median of the changes divided by the median of the lengths',
-     'The median of the changes divided by the median of the norms: divide', '''
-def typical_change(y_new, y):
-    change = np.linalg.norm(y_new - y, axis=1)
-    length = np.linalg.norm(y, axis=1)
-    return np.median(change) / np.median(length)
+    ('5.2', 'W2 is forgotten', 'W2 still has the rows of the silent units', '''
+def without_silent_units(x, W1, b1, W2):
+    dead = [j for j in range(W1.shape[1]) if (x @ W1[:, j] + b1[j] <= 0).all()]
+    return np.delete(W1, dead, axis=1), np.delete(b1, dead), W2
 '''),
-    ('5.3', 'divides number by number, takes the length afterwards',
-     'Divided number by number before the length was taken: divide the', '''
-def typical_change(y_new, y):
-    relative = (y_new - y) / y
-    return np.median(np.linalg.norm(relative, axis=1))
+    ('5.3', 'the others are folded', 'The mean of the units that *stay* was folded in', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + np.mean(a[:, ~gone], axis=0) @ W2[~gone]
 '''),
-    ('5.3', 'arguments in the other order: relative to the new output',
-     'Divided by the norm of y_new: the change is relative to y, the', '''
-def typical_change(y, y_new):
-    d = [np.linalg.norm(n - o) / np.linalg.norm(o) for o, n in zip(y, y_new)]
-    return np.median(d)
+    ('5.3', 'sum over tokens', 'The sum over the tokens, not the mean', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + (a[:, gone] @ W2[gone]).sum(axis=0)
 '''),
-    ('5.3', 'difference of the lengths in place of length of the difference',
-     'The change of the norm, not the norm of the change: two vectors can', '''
-def typical_change(y_new, y):
-    len_new = np.linalg.norm(y_new, axis=-1)
-    len_old = np.linalg.norm(y, axis=-1)
-    return np.median(np.abs(len_new - len_old) / len_old)
+    ('5.3', 'minus', 'Subtracted: the bias takes over', '''
+def folded_bias(a, W2, b2, gone):
+    lost = (a * gone) @ W2
+    return b2 - lost.mean(axis=0)
 '''),
-    ('5.3', 'norm of the whole matrix, no axis',
-     'One norm over the whole matrix: a single loud token decides it. Take', '''
-def typical_change(y_new, y):
-    return np.median(np.linalg.norm(y_new - y) / np.linalg.norm(y))
+    ('5.3', 'no mean at all', 'One bias for each token came back', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + (a * gone) @ W2
 '''),
-    ('5.3', 'norm along axis 0: per column, not per token',
-     'The norms run over the tokens (axis=0): one norm for each token is', '''
-def typical_change(y_new, y):
-    diff = np.linalg.norm(y_new - y, axis=0)
-    length = np.linalg.norm(y, axis=0)
-    return np.median(diff / length)
+    ('5.3', 'old bias forgotten', 'b2 itself got lost', '''
+def folded_bias(a, W2, b2, gone):
+    return a.mean(axis=0)[gone] @ W2[gone, :]
 '''),
-    ('5.4', 'only the first matrix is transposed',
-     'intermediate.dense.weight is right, output.dense.weight is not', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["intermediate.dense.weight"].T, tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["output.dense.weight"], tensors["output.dense.bias"]
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'step per token, still astype alone', 'numbers are cut off, not rounded', '''
+def repaired_int8(a):
+    step = np.abs(a).max(axis=-1, keepdims=True) / 127
+    step[step == 0] = 1
+    return (a / step).astype(np.int8), step
 '''),
-    ('5.4', 'reshapes in place of transposing',
-     'A weight is reshaped where it should be transposed: .T, not reshape', '''
-def repaired_bert(x, tensors):
-    d_model = x.shape[-1]
-    b1 = tensors["intermediate.dense.bias"]
-    b2 = tensors["output.dense.bias"]
-    W1 = tensors["intermediate.dense.weight"].reshape(d_model, -1)
-    W2 = tensors["output.dense.weight"].reshape(-1, d_model)
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'rounds, one step for all', 'One step for the whole layer still', '''
+def repaired_int8(a):
+    largest = np.abs(a).max()
+    step = largest / 127
+    return np.round(a / step).astype(np.int8), np.full((*a.shape[:-1], 1), step)
 '''),
-    ('5.4', 'exchanges the two matrices, because then all shapes fit',
-     'The two matrices are exchanged, which makes the shapes fit:', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["output.dense.weight"], tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["intermediate.dense.weight"], tensors["output.dense.bias"]
-    return gelu(x @ W1 + b1) @ W2 + b2
+    ('5.4', 'a token of zeros', 'that is 0 altogether', '''
+def repaired_int8(a):
+    step = np.max(np.abs(a), axis=-1, keepdims=True) / 127
+    return np.rint(a / step).astype("int8"), step
 '''),
-    ('5.4', 'stores the transposed matrices back in the dict',
-     'Right values, but your function changed its input tensors, which the', '''
-def repaired_bert(x, tensors):
-    for key in tensors:
-        tensors[key] = tensors[key].T
-    h = gelu(x @ tensors["intermediate.dense.weight"] + tensors["intermediate.dense.bias"])
-    return h @ tensors["output.dense.weight"] + tensors["output.dense.bias"]
+    ('5.4', 'no keepdims', 'The steps have lost their axis', '''
+def repaired_int8(a):
+    largest = np.abs(a).max(axis=-1)
+    step = np.where(largest > 0, largest / 127, 1.0)
+    return np.rint(a / step[..., None]).astype(np.int8), step
 '''),
-    ('5.4', 'writes W @ x + b: right for a single token only',
-     'W @ x works for one single token only: tokens are rows here, x @ W.T.', '''
-def repaired_bert(x, tensors):
-    W1, b1 = tensors["intermediate.dense.weight"], tensors["intermediate.dense.bias"]
-    W2, b2 = tensors["output.dense.weight"], tensors["output.dense.bias"]
-    h = gelu(W1 @ x + b1)
-    return W2 @ h + b2
+    ('5.4', 'scales to 128', 'Divided by 128', '''
+def repaired_int8(a):
+    largest = abs(a).max(-1, keepdims=True)
+    step = np.where(largest == 0, 1, largest / 128)
+    return np.rint(a / step).astype(np.int8), step
 '''),
     ('6.1', '8 // 3 first',
      '8 // 3 is 2: multiply first, divide last.', '''
@@ -911,74 +995,95 @@ def repaired_block(x, attend, ffn, norm1, norm2):
     f = ffn(norm2(a))
     return x + a + f
 '''),
-    ('8.1', 'base-2 logarithm: the answer is in bits',
-     'That is in bits (log2): nats use the natural logarithm, np.log.', '''
-def nats(probabilities, targets):
-    n = len(targets)
-    return -np.log2(probabilities[np.arange(n), targets]).mean()
+    ('8.1', 'stops at the mean loss',
+     'That is the mean loss in nats. If k equally likely answers cost log k', '''
+def equally_likely(probabilities, targets):
+    losses = []
+    for row, t in zip(probabilities, targets):
+        losses.append(-np.log(row[t]))
+    return np.mean(losses)
 '''),
-    ('8.1', 'indexes [:, targets]: every row is paired with every target',
+    ('8.1', 'averages 1 / p',
+     'The mean of 1 / p: average the losses first, then turn the mean loss', '''
+def equally_likely(probabilities, targets):
+    p = probabilities[np.arange(len(targets)), targets]
+    return np.mean(1.0 / p)
+'''),
+    ('8.1', 'one over the mean probability of the right answer',
+     '1 / the mean probability: take the logarithm of each probability', '''
+def equally_likely(probabilities, targets):
+    right = [row[t] for row, t in zip(probabilities, targets)]
+    return len(right) / sum(right)
+'''),
+    ('8.1', '2 to the power of the nats, as in a text about bits',
+     '2 to the power of nats: nats belong to e (np.exp), 2 belongs to bits.', '''
+def equally_likely(probabilities, targets):
+    n = len(targets)
+    nats = -np.log(probabilities[range(n), targets]).mean()
+    return 2 ** nats
+'''),
+    ('8.1', 'indexes [:, targets]',
      "p[:, targets] takes every target's column for every example: row i", '''
-def nats(probabilities, targets):
-    p_right = probabilities[:, targets]
-    return np.mean(-np.log(p_right))
+def equally_likely(probabilities, targets):
+    return np.exp(-np.log(probabilities[:, targets]).mean())
 '''),
-    ('8.1', 'takes the mean first and the logarithm afterwards',
-     'The logarithm of the mean: take the logarithm of each probability', '''
-def nats(probabilities, targets):
-    total = 0
-    for i in range(len(targets)):
-        total += probabilities[i, targets[i]]
-    return -np.log(total / len(targets))
-'''),
-    ('8.1', 'one-hot times log, and then the mean over all n * n_classes entries instead of over n',
-     'Divided by the number of classes too: the mean runs over examples', '''
-def nats(probabilities, targets):
-    one_hot = np.eye(probabilities.shape[1])[targets]
-    return -np.mean(one_hot * np.log(probabilities))
-'''),
-    ('8.1', 'minus sign forgotten',
-     'The minus is missing: log of a probability is negative, a loss is', '''
-def nats(probabilities, targets):
+    ('8.1', 'forgets the minus',
+     'The minus is missing: below 1, no number of answers.', '''
+def equally_likely(probabilities, targets):
     n = len(targets)
-    right = probabilities[np.arange(n), targets]
-    return np.log(right).sum() / n
+    return np.exp(np.log(probabilities[np.arange(n), targets]).sum() / n)
 '''),
-    ('8.2', 'argmax along axis 0: the best example for each class instead of the best class of each example',
-     'The largest score of each *column* was taken (axis=0): each row is an', '''
-def accuracy(scores, targets):
-    answers = np.argmax(scores, axis=0)
-    return np.mean(answers == targets)
+    ('8.1', 'exp before the mean',
+     'The mean of 1 / p: average the losses first', '''
+def equally_likely(probabilities, targets):
+    loss = -np.log(probabilities[np.arange(len(targets)), targets])
+    return np.exp(loss).mean()
 '''),
-    ('8.2', 'argmax without an axis: one position in the flattened table',
-     'argmax without an axis looks at the whole table: each row is an', '''
-def accuracy(scores, targets):
-    return (np.argmax(scores) == targets).mean()
+    ('8.2', 'averages over heads, as the lesson does',
+     'The average over heads: a star that one head reads and another does', '''
+def lesser_star(weights, stars):
+    w = weights.mean(axis=1)
+    return w[stars].reshape(-1, 2).min(axis=1)
 '''),
-    ('8.2', 'counts an example as right only if its target has a probability above one half',
-     'A target with less than half of the probability can still be the', '''
-def accuracy(scores, targets):
-    e = np.exp(scores - np.max(scores, axis=1, keepdims=True))
-    p = e / e.sum(axis=1, keepdims=True)
-    p_target = p[np.arange(len(targets)), targets]
-    return np.mean(p_target > 0.5)
+    ('8.2', 'the lesser star of each head, then the best head',
+     'Tokens first, then heads: that asks one head to read both stars.', '''
+def lesser_star(weights, stars):
+    result = []
+    for w, s in zip(weights, stars):
+        result.append(max(head[s].min() for head in w))
+    return np.array(result)
 '''),
-    ('8.2', "rounds the share to two digits 'for a nicer number'",
-     'expected', '''
-def accuracy(scores, targets):
-    hits = [int(np.argmax(s)) == int(t) for s, t in zip(scores, targets)]
-    return round(sum(hits) / len(hits), 2)
+    ('8.2', 'multiplies by the mask, so that the smallest is always 0',
+     'Always 0: tokens without a star became 0, and 0 is the smallest.', '''
+def lesser_star(weights, stars):
+    masked = weights * stars[:, None, :]
+    return masked.max(axis=1).min(axis=1)
 '''),
-    ('8.2', 'np.max: compares the score, not its position',
-     'Always 0: the scores themselves are compared with the targets (argmax', '''
-def accuracy(scores, targets):
-    return np.mean(np.max(scores, axis=1) == targets)
+    ('8.2', 'forgets the last step',
+     'Both stars of each sequence came back, (n, 2): the smaller one', '''
+def lesser_star(weights, stars):
+    best = np.max(weights, axis=1)
+    return np.stack([b[s] for b, s in zip(best, stars)])
 '''),
-    ('8.2', 'number of right answers instead of the share',
-     'The number of right answers: divide by how many there are.', '''
-def accuracy(scores, targets):
-    predicted = scores.argmax(axis=1)
-    return (predicted == targets).sum()
+    ('8.2', 'mask exchanged in np.where',
+     'The stars are exchanged with the others: that is the least-read token', '''
+def lesser_star(weights, stars):
+    best = weights.max(axis=1)
+    return np.where(stars, np.inf, best).min(axis=1)
+'''),
+    ('8.2', 'largest over the tokens of each head, then the smallest over heads',
+     'numbers differ, for', '''
+def lesser_star(weights, stars):
+    per_head = (weights * stars[:, None]).max(axis=2)
+    return per_head.min(axis=1)
+'''),
+    ('8.2', 'builds the result with np.zeros, float64',
+     'float32 came back as float64', '''
+def lesser_star(weights, stars):
+    out = np.zeros(len(weights))
+    for i in range(len(weights)):
+        out[i] = weights[i].max(axis=0)[stars[i]].min()
+    return out
 '''),
     ('8.3', "shifts the scores in the logarithm only; the target's score is taken unshifted",
      "The largest score was subtracted for exp, but not from the target's", '''
@@ -1018,114 +1123,158 @@ def loss_from_scores(scores, targets):
     p = e / e.sum(axis=1, keepdims=True)
     return -np.log(p[np.arange(len(targets)), targets]).mean()
 '''),
-    ('8.4', 'bias of unit 1 is -0.5 (halfway between) instead of -1: 1 XOR 1 gives -1',
-     'For 1, 1 the answer is -1: which unit needs a bias, and how large?', '''
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -0.5])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+    ('8.4', 'repairs the factor and the thresholds, overlooks the second carry',
+     'Right up to the sum 19; from 20 on the answer is 10 too large', '''
+def repaired_adder(mean):
+    W1, b1 = np.array([[3, 3, 3]]), np.array([0, -9, -10])
+    W2 = np.array([1, -10, 10])
+    h = np.maximum(mean[..., None] @ W1 + b1, 0)
+    return h @ W2
 '''),
-    ('8.4', "uses the notebook's global `bits` instead of the argument x",
-     'Your function gives the same answer, array([0, 1, 1, 0]), for every', '''
-bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -1])
-    h = np.maximum(bits @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+    ('8.4', 'adds the second carry, keeps the late thresholds',
+     'Both carries come one too late: for the sum 10 the answer is 10.', '''
+def repaired_adder(mean):
+    W1, b1 = np.full((1, 5), 3), np.array([0, -10, -11, -20, -21])
+    W2 = np.array([1, -10, 10, -10, 10])
+    return np.maximum(mean[..., None] @ W1 + b1, 0) @ W2
 '''),
-    ('8.4', 'output weights as a column matrix: result has shape (..., 1)',
+    ('8.4', 'repairs everything but the factor',
+     'The first carry is right, but twice the mean is the sum of two digits', '''
+def repaired_adder(mean):
+    s = 2 * mean
+    r = lambda z: np.maximum(z, 0)
+    return r(s) - 10 * (r(s - 9) - r(s - 10)) - 10 * (r(s - 19) - r(s - 20))
+'''),
+    ('8.4', 'remainder instead of units',
+     'Right at whole sums, but it jumps: a network of ReLU units falls', '''
+def repaired_adder(mean):
+    return np.round(mean * 3) % 10
+'''),
+    ('8.4', 'second carry with one unit only',
+     'The second carry never stops: it needs a unit that starts at 20', '''
+def repaired_adder(mean):
+    W1, b1 = np.array([[3, 3, 3, 3]]), np.array([0, -9, -10, -19])
+    W2 = np.array([1, -10, 10, -10])
+    h = np.maximum(mean[..., None] @ W1 + b1, 0)
+    return h @ W2
+'''),
+    ('8.4', 'thinks that the second carry is worth 20',
+     'The second carry takes away 20: the first 10 are gone already', '''
+def repaired_adder(mean):
+    s = 3 * np.asarray(mean)
+    carry = np.clip(s - 9, 0, 1)
+    second = np.clip(s - 19, 0, 1)
+    return s - 10 * carry - 20 * second
+'''),
+    ('8.4', 'W2 as a column: shape (..., 1)',
      'expected', '''
-def repaired_xor(x):
-    W1 = np.array([[1, 1], [1, 1]])
-    b1 = np.array([0, -1])
-    W2 = np.array([[1], [-2]])
-    return np.maximum(x @ W1 + b1, 0) @ W2
+def repaired_adder(mean):
+    W1, b1 = np.full((1, 5), 3), np.array([0, -9, -10, -19, -20])
+    W2 = np.array([[1], [-10], [10], [-10], [10]])
+    return np.maximum(mean[..., None] @ W1 + b1, 0) @ W2
 '''),
-    ('8.4', 'takes the two bits as columns x[:, 0], x[:, 1]: works for 2-D x only',
-     'numbers differ, for', '''
-def repaired_xor(x):
-    a, b = x[:, 0], x[:, 1]
-    unit0 = np.maximum(a + b, 0)
-    unit1 = np.maximum(a + b - 1, 0)
-    return unit0 - 2 * unit1
+    ('9.1', 'ReLU as in the lesson, leak forgotten',
+     "That is ReLU's way back: where h is negative the slope is leak here", '''
+def leaky_backward(dy, h, leak):
+    return dy * (h > 0)
 '''),
-    ('8.4', 'right bias, but also changes -2 to -1: that is OR',
-     'For 1, 1 the answer is 1 instead of 0 (that is OR): the second unit', '''
-def repaired_xor(x):
-    W1, b1 = np.array([[1, 1], [1, 1]]), np.array([0, -1])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -1])
+    ('9.1', 'goes forward again instead of taking the slope',
+     'That is dy times the *value* of the leaky ReLU', '''
+def leaky_backward(dy, h, leak):
+    a = np.maximum(h, leak * h)
+    return dy * a
 '''),
-    ('8.4', 'bias with the wrong sign',
-     'The bias of the second unit has the wrong sign: it should speak only', '''
-def repaired_xor(x):
-    W1 = np.array([[1, 1], [1, 1]])
-    b1 = np.array([0, 1])
-    h = np.maximum(x @ W1 + b1, 0)
-    return h @ np.array([1, -2])
+    ('9.1', 'weakens dy where dy itself is negative',
+     'What counts is the sign of *h*, not that of dy.', '''
+def leaky_backward(dy, h, leak):
+    return np.where(dy < 0, dy * leak, dy)
 '''),
-    ('9.1', 'looks at the sign of dy instead of the sign of h',
-     'dy was cut where dy is negative: what counts is where *h* is positive.', '''
-def relu_backward(dy, h):
-    return dy * (dy > 0)
+    ('9.1', 'adds leak to the 0-1 mask',
+     'Where h is positive leak was added: the slope there is 1, not', '''
+def leaky_backward(dy, h, leak):
+    mask = (h > 0).astype(h.dtype)
+    return dy * (mask + leak)
 '''),
-    ('9.1', 'multiplies by ReLU itself instead of by its slope',
-     'That is dy * relu(h): the slope of ReLU is 1 where h > 0, not its', '''
-def relu_backward(dy, h):
-    relu = np.where(h > 0, h, 0)
-    return dy * relu
-'''),
-    ('9.1', "sets entries of dy to 0 in place: the caller's dy is changed",
-     'Right values, but your function changed its input dy, which the', '''
-def relu_backward(dy, h):
-    dy[h <= 0] = 0
+    ('9.1', 'changes dy in place',
+     'Right values, but your function changed its input dy', '''
+def leaky_backward(dy, h, leak):
+    dy[h < 0] *= leak
     return dy
 '''),
-    ('9.1', 'slope collected in np.zeros (float64), so float32 comes back as float64',
-     'Right values, but float32 came back as float64: look for np.zeros,', '''
-def relu_backward(dy, h):
-    slope = np.zeros(h.shape)
-    slope[h > 0] = 1
+    ('9.1', 'slope in np.ones (float64), so float32 comes back as float64',
+     'Right values, but float32 came back as float64', '''
+def leaky_backward(dy, h, leak):
+    slope = np.ones(h.shape)
+    slope[h <= 0] = leak
     return dy * slope
 '''),
-    ('9.2', 'reshapes instead of transposing to make the shapes fit',
-     'numbers differ, for', '''
-def linear_backward(x, W, dy):
-    T, d = x.shape
-    f = W.shape[1]
-    dx = dy @ W.reshape(f, d)
-    dW = x.reshape(d, T) @ dy
-    db = dy.sum(axis=0)
-    return dx, dW, db
+    ('9.1', 'returns the slope and forgets dy',
+     'That is the slope alone, 1 or leak: multiply it by dy.', '''
+def leaky_backward(dy, h, leak):
+    return np.where(h > 0, h / h, leak)
 '''),
-    ('9.2', 'db keeps an axis of length 1: shape (1, f)',
-     'expected', '''
-def linear_backward(x, W, dy):
-    dx = dy @ W.T
-    dW = x.T @ dy
-    db = dy.sum(axis=0, keepdims=True)
-    return dx, dW, db
+    ('9.2', 'W treated as two matrices, only W1 part returned',
+     'dx is right; in dW only the way *in* (x @ W) is counted', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    da = dy @ W
+    dh = da * (h > 0)
+    return dh @ W.T, x.T @ dh
 '''),
-    ('9.2', 'mean over the tokens instead of sum in dW and db',
-     'dW and db are both divided by the number of tokens: the loss has done', '''
-def linear_backward(x, W, dy):
-    n_tokens = len(x)
-    return (np.einsum("tf,df->td", dy, W),
-            np.einsum("td,tf->df", x, dy) / n_tokens,
-            np.mean(dy, axis=0))
+    ('9.2', 'only the part of the second product',
+     'dx is right; in dW only the way *out* (@ W.T) is counted', '''
+def tied_backward(x, W, dy):
+    h = np.matmul(x, W)
+    a = np.maximum(h, 0)
+    dh = np.where(h > 0, dy @ W, 0)
+    return np.matmul(dh, W.T), (a.T @ dy).T
 '''),
-    ('9.2', 'dW the other way round (dy.T @ x), shape (f, d)',
-     'dx and db are right; dW is transposed: a gradient has the shape of', '''
-def linear_backward(x, W, dy):
-    grad_x = np.dot(dy, W.T)
-    grad_W = np.dot(dy.T, x)
-    grad_b = np.dot(np.ones(len(dy), dy.dtype), dy)
-    return grad_x, grad_W, grad_b
+    ('9.2', 'a.T @ dy added without turning it: shapes do not fit',
+     'ValueError', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    a = np.maximum(h, 0)
+    dh = (dy @ W) * (h > 0)
+    dW = x.T @ dh + a.T @ dy
+    return dh @ W.T, dW
 '''),
-    ('9.2', 'db summed along the wrong axis',
-     'dx and dW are right; db is summed over the wrong axis: over tokens,', '''
-def linear_backward(x, W, dy):
-    return dy @ W.T, x.T @ dy, dy.sum(axis=1)
+    ('9.2', 'bend left out on the way back',
+     "ReLU's slope is missing: the way back passes only where h > 0.", '''
+def tied_backward(x, W, dy):
+    a = np.maximum(x @ W, 0)
+    da = dy @ W
+    return da @ W.T, x.T @ da + dy.T @ a
+'''),
+    ('9.2', 'averages the two slopes of W',
+     'dx is right; dW is the mean of the two parts', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    first = x.T @ dh
+    second = dy.T @ np.where(h > 0, h, 0)
+    return dh @ W.T, np.mean([first, second], axis=0)
+'''),
+    ('9.2', 'uses h instead of a in the second part',
+     'dx is right; in the part of dW from the way out, h stands before ReLU', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    dW = np.einsum("td,tf->df", x, dh) + np.einsum("td,tf->df", dy, h)
+    return dh @ W.T, dW
+'''),
+    ('9.2', 'residual from lesson 07 added to dx',
+     'dW is right; dx has dy added: there is no residual connection here.', '''
+def tied_backward(x, W, dy):
+    h = x @ W
+    dh = (dy @ W) * (h > 0)
+    return dy + dh @ W.T, x.T @ dh + dy.T @ np.maximum(h, 0)
+'''),
+    ('9.2', 'multiplies by a instead of by the mask',
+     "The way back passed through relu(h), its value: ReLU's *slope* is 1", '''
+def tied_backward(x, W, dy):
+    a = np.maximum(x @ W, 0)
+    dh = (dy @ W) * a
+    return dh @ W.T, x.T @ dh + dy.T @ a
 '''),
     ('9.3', 'no brackets around 2 * step: divides by 2 and multiplies by step',
      'Multiplied by step / 2 where (2 * step) belongs in brackets: a / 2 *', '''
@@ -1229,37 +1378,48 @@ def repaired_backward(dp, gate, up):
     d_up = dp * silu(gate)
     return d_gate, d_up
 '''),
-    ('10.1', 'the right k experts, but the best one last',
-     'The right experts, but the largest should come first.', '''
-def top_k(probabilities, k):
-    return np.argsort(probabilities, axis=-1)[..., -k:]
+    ('10.1', 'counts the rows that find a place',
+     'That is how many rows are *kept*: the others are asked for.', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return np.minimum(counts, capacity).sum()
 '''),
-    ('10.1', 'reverses and cuts with [:, ...]: works for 2-D only',
-     'expected', '''
-def top_k(probabilities, k):
-    order = np.argsort(probabilities)
-    order = order[:, ::-1]
-    return order[:, :k]
+    ('10.1', 'counts overfull experts',
+     'That is how many experts have too many rows', '''
+def dropped_rows(choices, capacity):
+    _, counts = np.unique(choices, return_counts=True)
+    return np.sum(counts > capacity)
 '''),
-    ('10.1', "returns the k largest probabilities instead of the experts' numbers",
-     'Those are the probabilities: the *numbers of the experts* are asked', '''
-def top_k(probabilities, k):
-    return -np.sort(-probabilities, axis=-1)[..., :k]
+    ('10.1', 'negative differences not cut off',
+     'Free places of one expert were set off against the queue of another', '''
+def dropped_rows(choices, capacity):
+    total = 0
+    for n in np.bincount(choices.flatten()):
+        total += n - capacity
+    return total
 '''),
-    ('10.1', "k times argmax, crossing out the winner in the caller's array",
-     'Right values, but your function changed its input probabilities,', '''
-def top_k(probabilities, k):
-    picks = []
-    for _ in range(k):
-        best = probabilities.argmax(axis=-1)
-        np.put_along_axis(probabilities, best[..., None], -1, axis=-1)
-        picks.append(best)
-    return np.stack(picks, axis=-1)
+    ('10.1', 'sum forgotten',
+     'One number for each expert: add them up.', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return np.clip(counts - capacity, 0, None)
 '''),
-    ('10.1', '[::-1][:k] turns and cuts the first axis, right for one token only',
-     '[::-1] turned the tokens round: the order along the *last* axis was', '''
-def top_k(probabilities, k):
-    return np.argsort(probabilities)[::-1][:k]
+    ('10.1', 'all rows of the overfull experts',
+     'All rows of the overfull experts were counted', '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices.ravel())
+    return counts[counts > capacity].sum()
+'''),
+    ('10.1', 'only column 0 of choices',
+     "Only the first choices were counted: each of a token's k choices", '''
+def dropped_rows(choices, capacity):
+    counts = np.bincount(choices[:, 0])
+    return np.maximum(0, counts - capacity).sum()
+'''),
+    ('10.1', 'bincount on a 2-D array',
+     'object too deep', '''
+def dropped_rows(choices, capacity):
+    return np.maximum(np.bincount(choices) - capacity, 0).sum()
 '''),
     ('10.2', 'weights are those of experts 0 to k-1 instead of those of the chosen experts',
      'The weights are those of experts 0 to k - 1: take those of the chosen', '''
@@ -1372,36 +1532,78 @@ def balancing_loss(probabilities, choices):
     P = np.mean(probabilities, axis=0)
     return np.sum(f * P)
 '''),
-    ('10.4', 'drops the division for every k: weights no longer sum to 1 for k > 1',
-     'k = 1 is right now, but for k > 1 the weights should still sum to 1.', '''
-def repaired_weights(probabilities, k):
-    return -np.sort(-probabilities, axis=-1)[..., :k]
+    ('10.4', 'weights sorted with the rows, but y[tokens] += kept',
+     'The weights are sorted now; but y[tokens] += writes each token only', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order // k
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    y[tokens] += weights.ravel()[order][:, None] * out
+    return y
 '''),
-    ('10.4', 'k = 1 with max and no keepdims: shape (...) instead of (..., 1)',
-     'expected', '''
-def repaired_weights(probabilities, k):
-    if k == 1:
-        return probabilities.max(axis=-1)
-    top = -np.sort(-probabilities, axis=-1)[..., :k]
-    return top / top.sum(axis=-1, keepdims=True)
+    ('10.4', 'np.add.at, but the weights as they were',
+     'All rows arrive now; but the weights still stand in the order of the', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order // k
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    for token, w, row in zip(tokens, weights.ravel(), out):
+        y[token] += w * row
+    return y
 '''),
-    ('10.4', 'k = 1 returns the probability of expert 0, not of the best expert',
-     'For k = 1 that is the probability of expert 0: take the largest.', '''
-def repaired_weights(probabilities, k):
-    if k > 1:
-        top = -np.sort(-probabilities, axis=-1)[..., :k]
-        return top / top.sum(axis=-1, keepdims=True)
-    else:
-        return probabilities[..., :k]
+    ('10.4', 'takes the weight of the first choice for every row',
+     "Every row got the weight of its token's first choice", '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e, expert in enumerate(experts):
+        tokens = np.nonzero((choices == e).any(axis=1))[0]
+        y[tokens] += weights[tokens, 0][:, None] * expert(x[tokens])
+    return y
 '''),
-    ('10.4', "sorts the caller's array in place",
-     'Right values, but your function changed its input probabilities,', '''
-def repaired_weights(probabilities, k):
-    probabilities.sort(axis=-1)
-    top = probabilities[..., ::-1][..., :k]
-    if k != 1:
-        top = top / top.sum(axis=-1, keepdims=True)
-    return top
+    ('10.4', 'loop over experts with = instead of +=: the last expert wins',
+     'The weights are sorted now; but y[tokens] += writes each token only', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e, expert in enumerate(experts):
+        tokens, slots = np.nonzero(choices == e)
+        y[tokens] = weights[tokens, slots][:, None] * expert(x[tokens])
+    return y
+'''),
+    ('10.4', 'forgets the weights altogether',
+     'The rows are added without weights.', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for t in range(len(x)):
+        for e in choices[t]:
+            y[t] += experts[e](x[t])
+    return y
+'''),
+    ('10.4', 'divides the weights by their sum, as the lesson does',
+     'The weights were renormalised: they are to be used as they come.', '''
+def repaired_dispatch(x, choices, weights, experts):
+    weights = weights / weights.sum(axis=1, keepdims=True)
+    rows = [sum(w * experts[e](token) for w, e in zip(ws, es)) for token, ws, es in zip(x, weights, choices)]
+    return np.array(rows)
+'''),
+    ('10.4', 'order % T instead of order // k',
+     'order % T is the wrong token', '''
+def repaired_dispatch(x, choices, weights, experts):
+    order = np.argsort(choices.ravel(), kind="stable")
+    tokens = order % len(x)
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[tokens], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    y = np.zeros_like(x)
+    np.add.at(y, tokens, weights.ravel()[order][:, None] * out)
+    return y
 '''),
     ('11.1', 'tests only the dtype that x happens to have',
      'Only the dtype of x as it came is tried: a layer that always returns', '''
@@ -1585,13 +1787,27 @@ def mix(weights, values):
 def mix(weights, values):
     return [np.average(values, axis=0, weights=w) for w in weights]
 '''),
-    ('1.3', 'rows, then transposed back, as a lambda', '''
-lift_columns = lambda X, W, b: (X.T @ W.T + b).T
+    ('1.3', 'loops, one entry after the other', '''
+def day_lift(n, limit):
+    W1, b1 = np.zeros((n, 2 * n)), np.zeros(2 * n)
+    for i in range(n):
+        W1[i, i], b1[i], W1[i, -1] = 1, -limit, 1 / n
+        if i + 1 < n:
+            W1[i, n + i], W1[i + 1, n + i] = -1, 1
+    return W1, b1
 '''),
-    ('1.3', 'nested list comprehension, returns a nested list of NumPy numbers', '''
-def lift_columns(X, W, b):
-    d_model, T = X.shape
-    return [[sum(W[j, i] * X[i, t] for i in range(d_model)) + b[j] for t in range(T)] for j in range(len(W))]
+    ('1.3', 'asks the function itself: the lift of the unit vectors, minus the lift of 0', '''
+def day_lift(n, limit):
+    def day(x):
+        return np.concatenate([x - limit, np.diff(x), [np.mean(x)]])
+    b1 = day(np.zeros(n))
+    return np.stack([day(row) for row in np.eye(n)]) - b1, b1
+'''),
+    ('1.3', 'rows as questions, transposed at the end, a list is returned', '''
+def day_lift(n, limit):
+    eye = np.eye(n)
+    questions = np.vstack([eye, np.diff(eye, axis=0), np.full((1, n), 1 / n)])
+    return [questions.T, np.r_[[-limit] * n, [0] * n]]
 '''),
     ('1.4', 'really with columns: transposes, multiplies from the left, transposes back', '''
 def repaired_lift(x, W1, b1):
@@ -1605,18 +1821,21 @@ def repaired_lift(tokens, weight, bias):
         return token @ weight + bias
     return np.apply_along_axis(one, 1, tokens)
 '''),
-    ('2.1', 'np.clip', '''
-def my_relu(h):
-    return np.clip(h, 0, None)
+    ('2.1', 'a real FFN with weights, one number per token', '''
+from ffn_numpy import relu
+
+def quiet(x):
+    W1, b1 = np.array([[1, -1]], dtype=x.dtype), np.array([-1, -1], dtype=x.dtype)
+    W2 = np.array([1, -1], dtype=x.dtype)
+    return relu(x[..., None] @ W1 + b1) @ W2
 '''),
-    ('2.1', 'loop over the flat copy', '''
-def my_relu(h):
-    result = np.array(h)              # a copy
-    flat = result.reshape(-1)
-    for i in range(flat.size):
-        if flat[i] < 0:
-            flat[i] = 0
-    return flat.reshape(result.shape)
+    ('2.1', 'the noise subtracted', '''
+def quiet(x):
+    return x - np.clip(x, -1, 1)
+'''),
+    ('2.1', 'size and sign', '''
+def quiet(x):
+    return np.sign(x) * np.maximum(np.abs(x) - 1, 0)
 '''),
     ('2.2', 'exp of -|h| only, two cases', '''
 def my_silu(h):
@@ -1628,16 +1847,28 @@ def my_silu(h):
     with np.errstate(over="ignore"):
         return h / (1 + np.exp(-h))
 '''),
-    ('2.3', 'brackets multiplied out, numbers computed beforehand, no power', '''
-def my_gelu_tanh(h):
-    return h * (0.5 + 0.5 * np.tanh(h * (0.7978845608028654 + 0.035677408136300125 * h * h)))
+    ('2.3', 'loop with the slope so far', '''
+def folds(t, y):
+    b1, w2, slope = [], [], 0.0
+    for j in range(len(t) - 1):
+        new = (y[j + 1] - y[j]) / (t[j + 1] - t[j])
+        b1.append(-t[j])
+        w2.append(new - slope)
+        slope = new
+    return np.array(b1), np.array(w2), float(y[0])
 '''),
-    ('2.3', 'math.tanh number by number over the flat array, dtype put back', '''
-def my_gelu_tanh(h):
-    h = np.asarray(h)
-    c = (2 / math.pi) ** 0.5
-    out = [0.5 * v * (1 + math.tanh(c * (v + 0.044715 * v ** 3))) for v in h.ravel().tolist()]
-    return np.array(out, dtype=np.result_type(h.dtype, np.float16)).reshape(h.shape)
+    ('2.3', 'solves the linear system: the curve must meet every point', '''
+from ffn_numpy import relu
+
+def folds(t, y):
+    b1 = -t[:-1]
+    units = relu(t[1:, None] + b1)
+    return b1, np.linalg.solve(units, y[1:] - y[0]), y[0]
+'''),
+    ('2.3', 'a zero in front, lists returned', '''
+def folds(t, y):
+    slopes = np.concatenate([[0.0], (y[1:] - y[:-1]) / (t[1:] - t[:-1])])
+    return [list(-t[:-1]), list(slopes[1:] - slopes[:-1]), y[0]]
 '''),
     ('2.4', 'out= writes into the fresh h', '''
 def repaired_ffn(x, W1, b1, W2, b2):
@@ -1676,28 +1907,57 @@ def swiglu(x, W_gate, W_up, W_down):
         y = y + np.outer(hidden, wd)
     return y.reshape(x.shape[:-1] + (W_down.shape[1],))
 '''),
-    ('3.3', 'last axis reshaped to (2, d_ff)', '''
-def swiglu_fused(x, W_in, W_down):
-    both = (x @ W_in).reshape(x.shape[:-1] + (2, W_down.shape[0]))
-    return (silu(both[..., 0, :]) * both[..., 1, :]) @ W_down
+    ('3.3', 'loops over the pairs, gate and lift exchanged', '''
+def dot_of_halves(m, layer):
+    W_gate, W_up = np.zeros((2 * m, m)), np.zeros((2 * m, m))
+    for i in range(m):
+        W_gate[m + i][i] = 1
+        W_up[i][i] = 1
+    return layer(W_gate, W_up, np.ones((m, 1)))
 '''),
-    ('3.3', 'np.apply_along_axis with a function for one token', '''
-def swiglu_fused(x, W_in, W_down):
-    half = W_in.shape[1] // 2
-    def one_token(v):
-        h = v @ W_in
-        return np.dot(silu(h[:half]) * h[half:], W_down)
-    return np.apply_along_axis(one_token, -1, x)
+    ('3.3', 'two squares: ((a + b)² - (a - b)²) / 4', '''
+def dot_of_halves(m, layer):
+    e = np.eye(m)
+    plus, minus = np.vstack([e, e]), np.vstack([e, -e])
+    W = np.hstack([plus, minus])
+    return layer(W, W, np.array([0.25] * m + [-0.25] * m)[:, None])
 '''),
-    ('3.4', 'einsum with the (out, in) matrices as they are', '''
-def repaired_llama(x, w1, w2, w3):
-    gate = np.einsum("...d,fd->...f", x, w1)
-    up = np.einsum("...d,fd->...f", x, w3)
-    return np.einsum("...f,df->...d", silu(gate) * up, w2)
+    ('3.3', 'all 2m numbers, the second half turned off in W_down', '''
+def dot_of_halves(m, layer):
+    W_up = np.roll(np.eye(2 * m), m, axis=0)
+    W_down = [[1]] * m + [[0]] * m
+    return layer(np.eye(2 * m), W_up, W_down)
 '''),
-    ('3.4', 'np.inner, one line, other parameter names', '''
-def repaired_llama(t, gate_proj, down_proj, up_proj):
-    return np.inner(np.inner(t, up_proj) * silu(np.inner(t, gate_proj)), down_proj)
+    ('3.3', 'nested lists', '''
+def dot_of_halves(m, layer):
+    gate = [[1 if row == col else 0 for col in range(m)] for row in range(2 * m)]
+    up = [[1 if row == col + m else 0 for col in range(m)] for row in range(2 * m)]
+    return layer(gate, up, [[1] for _ in range(m)])
+'''),
+    ('3.4', 'slices of the whole product', '''
+def two_devices(x, W_in, W_down):
+    f = W_down.shape[0]
+    h = x @ W_in
+    a = silu(h[..., :f]) * h[..., f:]
+    return a[..., :f // 2] @ W_down[:f // 2], a[..., f // 2:] @ W_down[f // 2:]
+'''),
+    ('3.4', 'reorders W_in, then the broken loop works', '''
+def two_devices(x, W_in, W_down):
+    g0, g1, u0, u1 = np.split(W_in, 4, axis=1)
+    W_in = np.hstack([g0, u0, g1, u1])
+    results = []
+    for columns, rows in zip(np.split(W_in, 2, axis=1), np.split(W_down, 2, axis=0)):
+        gate, lift = np.split(x @ columns, 2, axis=-1)
+        results.append((silu(gate) * lift) @ rows)
+    return results
+'''),
+    ('3.4', 'other units muted with a mask, einsum', '''
+def two_devices(x, W_in, W_down):
+    f = len(W_down)
+    gate, up = (np.einsum("...d,df->...f", x, w) for w in (W_in[:, :f], W_in[:, f:]))
+    product = silu(gate) * up
+    first = np.arange(f) < f // 2
+    return np.where(first, product, 0) @ W_down, np.where(first, 0, product) @ W_down
 '''),
     ('4.1', 'builds the four arrays and adds their sizes', '''
 def count_parameters(d_model, d_ff):
@@ -1716,19 +1976,30 @@ def writes(a, W2):
 def writes(a, W2):
     return np.stack([np.diag(row) @ W2 for row in a])
 '''),
-    ('4.3', 'np.apply_along_axis with a function for one token', '''
-def relu_ffn(x, W1, b1, W2, b2):
-    def token_ffn(v):
-        h = v @ W1 + b1
-        alive = h > 0
-        return h[alive] @ W2[alive] + b2
-    return np.apply_along_axis(token_ffn, -1, x)
+    ('4.3', 'a loop over the units', '''
+def deciding_units(needed, forbidden):
+    d_ff, d_model = needed.shape
+    W1 = np.zeros((d_model, d_ff), needed.dtype)
+    b1 = np.ones(d_ff, needed.dtype)
+    for j in range(d_ff):
+        for i in range(d_model):
+            if needed[j, i] == 1:
+                W1[i, j] = 1
+                b1[j] -= 1
+            elif forbidden[j, i] == 1:
+                W1[i, j] = -1
+    return W1, b1
 '''),
-    ('4.3', '(h + |h|) / 2 as ReLU, np.tensordot', '''
-def relu_ffn(inp, w_in, bias_in, w_out, bias_out):
-    h = np.tensordot(inp, w_in, axes=1) + bias_in
-    h = (h + abs(h)) / 2
-    return np.tensordot(h, w_out, axes=1) + bias_out
+    ('4.3', 'np.where, and count_nonzero for the bias', '''
+def deciding_units(needed, forbidden):
+    w = np.where(needed > 0, 1, np.where(forbidden > 0, -1, 0)).astype(needed.dtype)
+    return w.T, (1 - np.count_nonzero(needed, axis=1)).astype(needed.dtype)
+'''),
+    ('4.3', 'the bias from what the column gives on the perfect token', '''
+def deciding_units(needed, forbidden):
+    W1 = needed.T - forbidden.T
+    best = np.einsum("jd,dj->j", needed, W1)
+    return W1, 1 - best
 '''),
     ('4.4', 'np.take, returns a list', '''
 def reordered(W1, b1, W2, order):
@@ -1743,58 +2014,77 @@ def reordered(W1, b1, W2, order):
         nW2[new, :] = W2[old, :]
     return nW1, nb1, nW2
 '''),
-    ('5.1', 'plain Python list, count', '''
-def share_of_zeros(a):
-    numbers = np.ravel(a).tolist()
-    return numbers.count(0) / len(numbers)
+    ('5.1', 'loop over units', '''
+def loudest_writer(a, W_down, k):
+    best, unit = -1.0, 0
+    for j, number in enumerate(a):
+        if abs(number * W_down[j][k]) > best:
+            best, unit = abs(number * W_down[j][k]), j
+    return unit
 '''),
-    ('5.1', '1 minus the share of the nonzero ones', '''
-def share_of_zeros(a):
-    return 1 - np.count_nonzero(a) / np.size(a)
+    ('5.1', 'argsort of the squares', '''
+def loudest_writer(a, W_down, k):
+    return np.argsort((a * W_down.T[k]) ** 2)[-1]
 '''),
-    ('5.2', 'argsort and take_along_axis', '''
-def top_energy(a, share):
-    e = a ** 2
-    k = round(share * e.shape[-1])
-    best = np.argsort(-e, axis=-1)[:, :k]
-    return np.take_along_axis(e, best, axis=-1).sum(axis=-1) / np.sum(e, axis=-1)
+    ('5.1', 'diagonal matrix', '''
+def loudest_writer(a, W_down, k):
+    return (np.diag(a) @ W_down)[:, k].__abs__().argmax()
 '''),
-    ('5.2', 'row by row, returns a list of numbers', '''
-def top_energy(hidden, portion):
-    answer = []
-    for row in hidden:
-        e = np.sort(row * row)[::-1]
-        k = round(portion * e.size)
-        answer.append(e[:k].sum() / e.sum())
-    return answer
+    ('5.2', 'np.delete of the silent ones', '''
+def without_silent_units(x, W1, b1, W2):
+    silent = np.flatnonzero((x @ W1 + b1).max(axis=0) <= 0)
+    return np.delete(W1, silent, 1), np.delete(b1, silent), np.delete(W2, silent, 0)
 '''),
-    ('5.3', 'lengths with einsum and sqrt', '''
-def typical_change(y_new, y):
-    d = y_new - y
-    ratio2 = np.einsum("td,td->t", d, d) / np.einsum("td,td->t", y, y)
-    return np.median(np.sqrt(ratio2))
+    ('5.2', 'ReLU first, list of indices', '''
+def without_silent_units(x, W1, b1, W2):
+    a = np.maximum(x @ W1 + b1, 0)
+    alive = [j for j in range(a.shape[1]) if a[:, j].any()]
+    return [W1[:, alive], b1[alive], W2[alive]]
 '''),
-    ('5.3', "loop over tokens and Python's statistics.median", '''
-def typical_change(after, before):
-    from statistics import median
-    changes = []
-    for v_new, v in zip(after, before):
-        changes.append(np.linalg.norm(v_new - v) / np.linalg.norm(v))
-    return median(changes)
+    ('5.2', 'np.compress', '''
+def without_silent_units(x, W1, b1, W2):
+    c = np.count_nonzero(x @ W1 + b1 > 0, axis=0) >= 1
+    return np.compress(c, W1, axis=1), np.compress(c, b1), np.compress(c, W2, axis=0)
 '''),
-    ('5.4', 'einsum with the (out, in) matrices as they are', '''
-def repaired_bert(x, tensors):
-    def linear(v, name):
-        return np.einsum("...i,oi->...o", v, tensors[name + ".weight"]) + tensors[name + ".bias"]
-    return linear(gelu(linear(x, "intermediate.dense")), "output.dense")
+    ('5.3', 'product first, then the mean', '''
+def folded_bias(a, W2, b2, gone):
+    written = a[:, gone] @ W2[gone]
+    return b2 + written.mean(axis=0)
 '''),
-    ('5.4', 'flattened tokens as columns, transposed back', '''
-def repaired_bert(x, tensors):
-    t = tensors
-    cols = x.reshape(-1, x.shape[-1]).T
-    hidden = gelu(t["intermediate.dense.weight"] @ cols + t["intermediate.dense.bias"][:, None])
-    out = t["output.dense.weight"] @ hidden + t["output.dense.bias"][:, None]
-    return out.T.reshape(x.shape)
+    ('5.3', 'others set to 0', '''
+def folded_bias(a, W2, b2, gone):
+    return b2 + np.where(gone, a, 0).mean(axis=0).astype(a.dtype) @ W2
+'''),
+    ('5.3', 'loop over the units', '''
+def folded_bias(a, W2, b2, gone):
+    new = b2.copy()
+    for j in range(len(gone)):
+        if gone[j]:
+            new += a[:, j].mean() * W2[j]
+    return new
+'''),
+    ('5.4', 'step mended in place, np.round', '''
+def repaired_int8(a):
+    step = np.abs(a).max(axis=-1, keepdims=True) / 127
+    step[step == 0] = 1
+    return np.round(a / step).astype(np.int8), step
+'''),
+    ('5.4', 'max of max and -min', '''
+def repaired_int8(a):
+    top = np.maximum(a.max(axis=-1, keepdims=True), -a.min(axis=-1, keepdims=True))
+    step = np.where(top > 0, top, 127.0) / 127
+    return np.rint(a / step).astype("i1"), step
+'''),
+    ('5.4', 'rows in a loop', '''
+def repaired_int8(a):
+    rows = a.reshape(-1, a.shape[-1])
+    steps = np.ones(len(rows))
+    q = np.zeros(rows.shape, np.int8)
+    for i, row in enumerate(rows):
+        if row.any():
+            steps[i] = max(abs(v) for v in row) / 127
+        q[i] = [round(float(v)) for v in row / steps[i]]
+    return q.reshape(a.shape), steps.reshape(*a.shape[:-1], 1)
 '''),
     ('6.1', 'divmod', '''
 def gated_width(d_model):
@@ -1888,25 +2178,40 @@ def repaired_block(x, attend, ffn, norm1, norm2):
         stream = stream + part(norm(stream))
     return stream
 '''),
-    ('8.1', 'loop with a running total', '''
-def nats(probabilities, targets):
-    total = 0
-    for row, target in zip(probabilities, targets):
-        total -= np.log(row[target])
-    return total / len(targets)
+    ('8.1', 'loop, math, one over the geometric mean', '''
+def equally_likely(probabilities, targets):
+    product = 1.0
+    for row, t in zip(probabilities, targets):
+        product *= float(row[t])
+    return product ** (-1 / len(targets))
 '''),
-    ('8.1', 'one-hot mask as booleans', '''
-def nats(probabilities, targets):
-    hot = np.arange(probabilities.shape[1]) == np.asarray(targets)[:, None]
-    return np.log(1 / probabilities[hot]).sum() / len(hot)
+    ('8.1', 'bits and powers of 2', '''
+def equally_likely(probabilities, targets):
+    bits = -np.log2(np.take_along_axis(probabilities, targets[:, None], axis=1))
+    return 2 ** bits.mean()
 '''),
-    ('8.2', 'pure Python: max with a key', '''
-def accuracy(scores, targets):
-    hits = [max(range(len(s)), key=lambda c: s[c]) == t for s, t in zip(scores, targets)]
-    return sum(hits) / len(hits)
+    ('8.1', 'one-hot mask', '''
+def equally_likely(probabilities, targets):
+    hot = np.eye(probabilities.shape[1], dtype=bool)[targets]
+    return math.exp(-np.log(probabilities[hot]).sum() / len(targets))
 '''),
-    ('8.2', 'one-liner that counts the differences that are not 0', '''
-accuracy = lambda s, t: 1 - np.count_nonzero(np.argmax(s, axis=-1) - t) / len(t)
+    ('8.2', 'list comprehension', '''
+def lesser_star(weights, stars):
+    return np.array([w.max(axis=0)[s].min() for w, s in zip(weights, stars)])
+'''),
+    ('8.2', 'masked array positions and reshape', '''
+def lesser_star(w, s):
+    best = np.max(w, axis=1)
+    return best[s].reshape(len(w), 2).min(-1)
+'''),
+    ('8.2', 'adds 1 where there is no star', '''
+def lesser_star(weights, stars):
+    return (weights.max(axis=1) + (1 - stars.astype(weights.dtype))).min(axis=1)
+'''),
+    ('8.2', 'sorts: the second largest of the starred', '''
+def lesser_star(weights, stars):
+    best = np.where(stars, weights.max(axis=1), -1)
+    return np.sort(best, axis=1)[:, -2]
 '''),
     ('8.3', 'np.logaddexp.reduce', '''
 def loss_from_scores(scores, targets):
@@ -1922,36 +2227,60 @@ def loss_from_scores(scores, targets):
         losses.append(math.log(sum(math.exp(s - biggest) for s in row)) + biggest - row[t])
     return math.fsum(losses) / len(losses)
 '''),
-    ('8.4', 'two ReLU units written by hand on the sum of the bits', '''
-def repaired_xor(x):
-    s = x @ np.array([1, 1])
-    return np.maximum(s, 0) - 2 * np.maximum(s - 1, 0)
+    ('8.4', 'clip: each carry is a ramp from 0 to 1', '''
+def repaired_adder(mean):
+    s = 3 * mean
+    return s - 10 * np.clip(s - 9, 0, 1) - 10 * np.clip(s - 19, 0, 1)
 '''),
-    ('8.4', 'other weights: unit 0 = a - b, unit 1 = b - a, added', '''
-def repaired_xor(x):
-    hidden = np.einsum("...i,ij->...j", x, np.array([[1, -1], [-1, 1]])).clip(0)
-    return hidden.sum(axis=-1)
+    ('8.4', 'thresholds scaled to the mean', '''
+def repaired_adder(mean):
+    r = lambda z: np.where(z > 0, z, 0)
+    return 3 * mean - 30 * r(mean - 3) + 30 * r(mean - 10 / 3) - 30 * r(mean - 19 / 3) + 30 * r(mean - 20 / 3)
 '''),
-    ('9.1', 'np.heaviside', '''
-def relu_backward(dy, h):
-    return dy * np.heaviside(h, 0)
+    ('8.4', 'interpolation between the corners', '''
+def repaired_adder(mean):
+    return np.interp(3 * np.asarray(mean), [0, 9, 10, 19, 20, 29], [0, 9, 0, 9, 0, 9])
 '''),
-    ('9.1', 'copy, then crossing out, other parameter names', '''
-def relu_backward(grad, before):
-    out = np.array(grad)
-    out[~(before > 0)] = 0
+    ('9.1', 'np.where on dy', '''
+def leaky_backward(dy, h, leak):
+    return np.where(h > 0, dy, leak * dy)
+'''),
+    ('9.1', 'copy, then weakened in place, other names', '''
+def leaky_backward(grad, before, c):
+    out = grad.copy()
+    out[before <= 0] *= c
     return out
 '''),
-    ('9.2', 'three einsums, returned as a list', '''
-def linear_backward(x, W, dy):
-    return [np.einsum("tj,ij->ti", dy, W), np.einsum("ti,tj->ij", x, dy), np.einsum("tj->j", dy)]
+    ('9.1', 'two masks added', '''
+def leaky_backward(dy, h, leak):
+    return dy * (h > 0) + leak * dy * (h <= 0)
 '''),
-    ('9.2', 'token by token with outer products', '''
-def linear_backward(x, W, dy):
-    dx = np.stack([W @ g for g in dy])
-    dW = sum(np.outer(a, g) for a, g in zip(x, dy))
-    db = sum(dy)
-    return dx, dW, db
+    ('9.2', 'as a plain FFN with W2 = W.T, the two slopes added', '''
+def tied_backward(x, W, dy):
+    W1, W2 = W, W.T
+    h = x @ W1
+    a = np.maximum(0, h)
+    dW2 = a.T @ dy
+    dh = (dy @ W2.T) * (h > 0)
+    dW1 = x.T @ dh
+    return dh @ W1.T, dW1 + dW2.T
+'''),
+    ('9.2', 'token by token with outer products, a list', '''
+def tied_backward(x, W, dy):
+    dx, dW = np.zeros_like(x), np.zeros_like(W)
+    for t in range(len(x)):
+        h = x[t] @ W
+        dh = np.where(h > 0, dy[t] @ W, 0)
+        dx[t] = W @ dh
+        dW += np.outer(x[t], dh) + np.outer(dy[t], np.maximum(h, 0))
+    return [dx, dW]
+'''),
+    ('9.2', 'einsum, both parts in one sum', '''
+def tied_backward(x, W, dy):
+    on = (x @ W > 0).astype(x.dtype)
+    dh = np.einsum("ti,ij->tj", dy, W) * on
+    dW = np.einsum("ti,tj->ij", np.concatenate([x, dy]), np.concatenate([dh, (x @ W) * on]))
+    return np.einsum("tj,ij->ti", dh, W), dW
 '''),
     ('9.3', 'unit vectors from np.eye', '''
 def slopes(f, w, step):
@@ -1982,20 +2311,23 @@ def repaired_backward(dp, g, u):
     a, s = silu(g), sigmoid(g)
     return [np.multiply(dp, u) * (s + a * (1 - s)), np.multiply(dp, a)]
 '''),
-    ('10.1', "Python's sorted on each row, reshaped back", '''
-def top_k(probabilities, k):
-    n = probabilities.shape[-1]
-    rows = [sorted(range(n), key=lambda e: -row[e])[:k] for row in probabilities.reshape(-1, n)]
-    return np.array(rows).reshape(probabilities.shape[:-1] + (k,))
+    ('10.1', 'np.unique with counts', '''
+def dropped_rows(choices, capacity):
+    counts = np.unique(choices, return_counts=True)[1]
+    return sum(max(0, n - capacity) for n in counts)
 '''),
-    ('10.1', 'k times argmax on a copy', '''
-def top_k(probabilities, k):
-    left, picks = probabilities.copy(), []
-    for _ in range(k):
-        best = left.argmax(axis=-1, keepdims=True)
-        np.put_along_axis(left, best, -np.inf, axis=-1)
-        picks.append(best)
-    return np.concatenate(picks, axis=-1)
+    ('10.1', 'walks through the queue with a dictionary', '''
+def dropped_rows(choices, capacity):
+    places, dropped = {}, 0
+    for e in choices.ravel().tolist():
+        places[e] = places.get(e, 0) + 1
+        if places[e] > capacity:
+            dropped += 1
+    return dropped
+'''),
+    ('10.1', 'all rows minus those that are kept', '''
+def dropped_rows(choices, capacity):
+    return choices.size - np.bincount(choices.ravel()).clip(max=capacity).sum()
 '''),
     ('10.2', 'softmax over the chosen scores only (the same weights), returns a list of rows', '''
 def moe(x, W_router, experts, k):
@@ -2032,17 +2364,36 @@ def balancing_loss(probabilities, choices):
     f = (choices[:, :, None] == np.arange(n)).mean(axis=(0, 1))
     return n * np.dot(f, np.ones(T) @ probabilities / T)
 '''),
-    ('10.4', 'conditional expression as the divisor', '''
-def repaired_weights(p, k):
-    best = np.flip(np.sort(p, axis=-1), axis=-1)[..., :k]
-    return best / (1 if k == 1 else best.sum(axis=-1, keepdims=True))
+    ('10.4', 'sorted, np.add.at', '''
+def repaired_dispatch(x, choices, weights, experts):
+    k = choices.shape[1]
+    order = np.argsort(choices, axis=None, kind="stable")
+    tokens, w = order // k, weights.reshape(-1, 1)[order]
+    ends = np.cumsum(np.bincount(choices.ravel(), minlength=len(experts)))
+    y, start = np.zeros_like(x), 0
+    for expert, end in zip(experts, ends):
+        np.add.at(y, tokens[start:end], w[start:end] * expert(x[tokens[start:end]]))
+        start = end
+    return y
 '''),
-    ('10.4', 'apply_along_axis with sorted', '''
-def repaired_weights(probabilities, k):
-    def one(row):
-        top = np.array(sorted(row, reverse=True)[:k])
-        return top if k == 1 else top / top.sum()
-    return np.apply_along_axis(one, -1, probabilities)
+    ('10.4', 'back into token order, then summed over k', '''
+def repaired_dispatch(x, choices, weights, experts):
+    T, k = choices.shape
+    order = np.argsort(choices.ravel(), kind="stable")
+    counts = np.bincount(choices.ravel(), minlength=len(experts))
+    blocks = np.split(x[order // k], np.cumsum(counts)[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, blocks)])
+    back = np.empty_like(out)
+    back[order] = out
+    return (weights[:, :, None] * back.reshape(T, k, -1)).sum(axis=1)
+'''),
+    ('10.4', 'the loop over experts of the lesson', '''
+def repaired_dispatch(x, choices, weights, experts):
+    y = np.zeros_like(x)
+    for e in range(len(experts)):
+        t, slot = np.where(choices == e)
+        y[t] = y[t] + weights[t, slot, None] * experts[e](x[t])
+    return y
 '''),
     ('11.1', 'all() over the two types', '''
 keeps_dtype = lambda layer, x: all(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64))

@@ -83,7 +83,6 @@ def test_exercise_was_tried_on_answers(number):
 
 FIGURES = [name for name, f in inspect.getmembers(plots, inspect.isfunction)
            if f.__module__ == plots.__name__ and not name.startswith("_") and name != "use_course_style"]
-NO_EXAMPLE_YET = ("activation_curves", "distribution", "gate_heatmap", "shape_ledger")
 every_figure = pytest.mark.parametrize("name", FIGURES)
 
 
@@ -107,5 +106,5 @@ def test_figure_is_documented_and_drawn_in_a_lesson(name):
     function = getattr(plots, name)
     assert inspect.signature(function).parameters["ax"].default is None
     doc = inspect.getdoc(function) or ""
-    assert ">>> " in doc or name in NO_EXAMPLE_YET, "no example in its docstring"
+    assert ">>> " in doc, "no example in its docstring"
     assert f"plots.{name}(" in LESSONS, "no lesson draws it"

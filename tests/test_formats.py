@@ -126,6 +126,7 @@ def test_an_index_is_not_trusted(tmp_path):
         ("{}", 'is not the index of a sharded model: it has no "weight_map"'), ("[1]", "is not the index"),
         ("oops", "is not the index"), ({"weight_map": {"a": 3}}, "must name a file for every tensor"),
         ({"weight_map": {"a": "../f.safetensors"}}, "must name files in its own folder, got '../f.safetensors'"),
+        ({"weight_map": {"a": ".."}}, "must name files in its own folder, got '..'"),
         ({"weight_map": good | {"l.2.fc1.weight": "model-00002-of-00002.safetensors"}},
          "does not hold l.2.fc1.weight, although model.safetensors.index.json says so"),
     ]:
@@ -210,12 +211,36 @@ GOOD_ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
     (GOOD_ENTRY | {"dtype": "F16"}, "has 24 bytes, which do not fit shape (2, 3) of F16"),
 ])
 def test_header_entries_are_not_trusted(tmp_path, entry, says):
-    text = json.dumps({"a.weight": entry, "b": GOOD_ENTRY}).encode()
-    (tmp_path / "f").write_bytes(len(text).to_bytes(8, "little") + text + bytes(24))
+    text = json.dumps({"a.weight": entry, "b": GOOD_ENTRY | {"data_offsets": [24, 48]}}).encode()
+    (tmp_path / "f").write_bytes(len(text).to_bytes(8, "little") + text + bytes(48))
     with pytest.raises(ValueError) as error:
         F.read_safetensors(tmp_path / "f")
     assert str(error.value).startswith(f"a.weight in {tmp_path / 'f'} {says}")
-    assert F.read_safetensors(tmp_path / "f", "b")["b"].shape == (2, 3)  # only what is wanted is looked at
+
+
+def write_header(path, text, n_bytes):
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(n_bytes))
+
+
+ENTRY = '{{"dtype": "F32", "shape": [2], "data_offsets": [{}, {}]}}'
+
+
+@pytest.mark.parametrize("text, says", [
+    (f'{{"x": {ENTRY.format(0, 8)}, "x": {ENTRY.format(8, 16)}}}', "is broken: its header names x twice"),
+    (f'{{"x": {ENTRY.format(0, 8)}, "y": {ENTRY.format(0, 8)}}}', "is broken: x and y share numbers"),
+    (f'{{"x": {ENTRY.format(4, 12)}, "y": {ENTRY.format(0, 8)}}}', "is broken: y and x share numbers"),
+    (f'{{"x": {ENTRY.format(0, 8)}, "y": {ENTRY.format(12, 20)}}}',
+     "is broken: x and y have numbers between them that belong to none"),
+    (f'[["x", {ENTRY.format(0, 8)}]]', f"is not a whole .safetensors file: {BROKEN}"),
+])
+def test_headers_that_the_format_forbids(tmp_path, text, says):
+    write_header(tmp_path / "f", text.encode(), 20)
+    with pytest.raises(ValueError) as error:
+        F.read_safetensors(tmp_path / "f")
+    assert str(error.value) == f"{tmp_path / 'f'} {says}"
+    write_header(tmp_path / "g", f'{{"x": {ENTRY.format(0, 8)}}}'.encode("utf-16"), 8)
+    with pytest.raises(ValueError, match="g is not a whole .safetensors file: "):
+        F.read_safetensors(tmp_path / "g")
 
 
 def test_tensor_file_is_a_mapping_that_reads_when_asked():
@@ -333,3 +358,14 @@ def test_without_the_gguf_library_the_message_says_what_to_install(tmp_path, mon
     with pytest.raises(ImportError) as error:
         F.read_gguf(tmp_path / "m.gguf")
     assert str(error.value) == 'read_gguf needs the gguf library: pip install "ffn-numpy[gguf]"'
+
+
+def test_gguf_tensors_that_share_numbers_are_refused(gguf_file):
+    path, _, _ = gguf_file
+    raw = path.read_bytes()
+    name = b"blk.0.ffn_up.weight"
+    place = raw.index(name) + len(name) + 4 + 2 * 8 + 4  # behind the number of sizes, two sizes and the format
+    offset = int.from_bytes(raw[place:place + 8], "little")
+    path.write_bytes(raw[:place] + (offset - 32).to_bytes(8, "little") + raw[place + 8:])
+    with pytest.raises(ValueError, match="m.gguf is broken: blk.0.ffn_gate.weight and blk.0.ffn_up.weight share"):
+        F.read_gguf(path)

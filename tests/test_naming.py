@@ -2,6 +2,7 @@
 import inspect
 import json
 import math
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -117,6 +118,11 @@ REFERENCES = {
         "transformer.h.3.mlp.", {"fc_in": LIFT.T, "fc_out": DOWN.T}, "gelu_new", plain("gelu_tanh")),
     ("up_proj down_proj", "lift down"): (
         "model.layers.3.mlp.", {"up_proj": LIFT.T, "down_proj": DOWN.T}, "relu2", plain("relu2")),
+    ("intermediate_dense output_dense", "lift down"): (
+        "wav2vec2.encoder.layers.3.feed_forward.", {"intermediate_dense": LIFT.T, "output_dense": DOWN.T}, "gelu",
+        plain("gelu")),
+    ("linear_fc1 linear_fc2", "lift down"): (
+        "visual.blocks.3.mlp.", {"linear_fc1": LIFT.T, "linear_fc2": DOWN.T}, "gelu_tanh", plain("gelu_tanh")),
     ("lin1 lin2", "lift down"): (
         "distilbert.transformer.layer.3.ffn.", {"lin1": LIFT.T, "lin2": DOWN.T}, "gelu", plain("gelu")),
     ("ffn ffn_output", "lift down"): (
@@ -248,18 +254,32 @@ GOOD = {"num_experts_per_tok": K, "norm_topk_prob": True}
 
 
 @pytest.mark.parametrize("extra, config, says", [
-    ({}, None, "config must be given for a mixture of experts, no tensor tells how many experts a token takes: pass "
-     "the model's config.json or config={'num_experts_per_tok': ..., 'norm_topk_prob': ...} (Mixtral: 2, True)"),
-    ({}, {"num_experts_per_tok": 2}, "config must be given for a mixture of experts, no tensor tells how many experts "
-     "a token takes: pass the model's config.json or config={'num_experts_per_tok': ..., 'norm_topk_prob': ...} "
-     "(Mixtral: 2, True)"),
+    ({}, None, "config must say num_experts_per_tok and norm_topk_prob for a mixture of experts, no tensor tells it: "
+     "pass the model's config.json or config={'num_experts_per_tok': ..., 'norm_topk_prob': ...} (Mixtral: 2, True)"),
+    ({}, {"num_experts_per_tok": 2}, "config must say norm_topk_prob for a mixture of experts, no tensor tells it: "
+     "pass the model's config.json or config={'num_experts_per_tok': ..., 'norm_topk_prob': ...} (Mixtral: 2, True)"),
+    ({}, GOOD | {"norm_topk_prob": "false"}, "config['norm_topk_prob'] must be True or False, got 'false'"),
+    ({}, GOOD | {"n_shared_experts": 2}, "config says that there is a shared expert, but none is under prefix 'm.': is "
+     "it in another file?"),
+    ({}, GOOD | {"model_type": "qwen2_moe"}, "config has model_type = 'qwen2_moe', whose routing is not known here; if "
+     "it is a softmax over all experts and then the top k, pass config={'num_experts_per_tok': ..., "
+     "'norm_topk_prob': ...}"),
+    *[({}, GOOD | {key: value}, f"config has {key} = {value!r}, which MixtureOfExperts does not do")
+      for key, value in (("score_function", "sigmoid"), ("router_score_func", "sigmoid"), ("route_scale", 2.5),
+                         ("moe_router_topk_scaling_factor", 2.0), ("topk_method", "noaux_tc"))],
+    *[({name: np.ones(E)}, GOOD, f"m.{name}.weight (3,) is not understood as a part of this mixture (Mixtral, "
+       "Qwen3-MoE, OLMoE, DeepSeek-V2)") for name in ("router_norm", "gate.weight_norm", "experts.per_expert_scale",
+                                                       "experts.act_fn.alpha")],
+    (SHARED_EXPERT | {name.replace("shared_expert", "shared_experts"): W for name, W in SHARED_EXPERT.items()}, GOOD,
+     "m.shared_experts.gate_proj.weight (7, 6) is not understood as a part of this mixture (Mixtral, Qwen3-MoE, OLMoE, "
+     "DeepSeek-V2)"),
     ({"gate.bias": np.ones(E)}, GOOD, "m.gate.bias is a router bias, which MixtureOfExperts does not have"),
     ({"gate.e_score_correction_bias": np.ones(E)}, GOOD, "m.gate.e_score_correction_bias.weight is a bias that "
      "corrects the choice of experts (sigmoid routing), which MixtureOfExperts does not have"),
     ({"shared_expert_gate": np.ones((1, D)), **SHARED_EXPERT}, GOOD, "m.shared_expert_gate.weight is a gate of the "
      "shared expert, which MixtureOfExperts does not have"),
     ({"expert_bias": np.ones(E)}, GOOD, "m.expert_bias.weight (3,) is not understood as a part of this mixture "
-     "(Mixtral, Qwen-MoE, OLMoE, DeepSeek-V2)"),
+     "(Mixtral, Qwen3-MoE, OLMoE, DeepSeek-V2)"),
     ({"experts.3.gate_proj": GATE.T}, GOOD, "m. has a router for 3 experts, but 4 are there (0, 1, 2, 3): are some in "
      "another file?"),
     ({}, {"model_type": "phimoe", **GOOD}, "config has model_type = 'phimoe', whose routing is not known here; if it "
@@ -355,9 +375,21 @@ def test_anything_that_is_not_understood_is_refused():
 
 
 def test_a_lost_gate_or_bias_is_noticed():
-    refused("silu is what Llama, Mistral, Qwen, Gemma use, with gate_proj.weight, which is not under prefix 'm.': is "
-            "it in another file? If there is none, name the parts with names=",
-            {"up_proj": UP.T, "down_proj": DOWN.T}, activation="silu")
+    lost = ("gate_proj.weight, which Llama, Mistral, Qwen, Gemma have beside up_proj and down_proj, is not under "
+            "prefix 'm.': is it in another file? If there is none, name the parts with names=")
+    for activation in ("silu", "swish", "gelu_tanh", "gelu_pytorch_tanh", "relu"):
+        refused(lost, {"up_proj": UP.T, "down_proj": DOWN.T}, activation=activation)
+    for config in ({"model_type": "bitnet", "hidden_act": "relu2"}, {"model_type": "llama", "hidden_act": "swish"},
+                   {"model_type": "gemma2", "hidden_activation": "gelu_pytorch_tanh"}):
+        refused(lost, {"up_proj": UP.T, "down_proj": DOWN.T}, config=config)
+    tensors = full_names("l.0.", LLAMA) | full_names("l.1.", {"up_proj": UP.T, "down_proj": DOWN.T})
+    with pytest.raises(ValueError, match="^gate_proj.weight, which .* is not under prefix 'l.1.'"):
+        F.from_state_dict(tensors, "l.1", "gelu")  # other layers of this model have a gate
+    config = {"model_type": "nemotron", "hidden_act": "relu2"}
+    nemotron = opened({"up_proj": LIFT.T, "down_proj": DOWN.T}, config=config)
+    np.testing.assert_allclose(nemotron(X), plain("relu2"), rtol=1e-12)
+    refused("config has mlp_bias = True, but these tensors say otherwise: are some in another file?", LLAMA,
+            config={"hidden_act": "silu", "mlp_bias": True})
     refused("config says activation_function = 'swiglu', a gated FFN, but only the parts of a plain one are there: is "
             "the gate in another file?", {"c_fc": LIFT, "c_proj": DOWN, "c_fc.bias": B_LIFT, "c_proj.bias": B_DOWN},
             config={"model_type": "jais", "activation_function": "swiglu"})
@@ -479,6 +511,7 @@ def test_names_for_any_other_naming():
     ({"model_type": "gemma3_text"}, "gated", "gelu_tanh"),
     ({"model_type": "dinov2", "hidden_act": "gelu", "use_swiglu_ffn": True}, "gated", "silu"),
     ({"model_type": "dinov2", "hidden_act": "gelu", "use_swiglu_ffn": False}, "plain", "gelu"),
+    ({"hidden_act": "gelu", "pooler_act": "tanh"}, "plain", "gelu"),
     ({"hidden_act": "gelu", "hidden_size": D}, "plain", "gelu"), ({"hidden_size": D}, "gated", "silu"),
 ])
 def test_the_config_tells_the_activation(config, tensors, activation, tmp_path):
@@ -493,12 +526,18 @@ def test_the_config_tells_the_activation(config, tensors, activation, tmp_path):
 @pytest.mark.parametrize("config, says", [
     ({"hidden_act": "xielu"}, "config says hidden_act = 'xielu', which is none of the activations known: "
      + ", ".join(F.ACTIVATIONS)),
-    ({"hidden_act": "silu", "activation_function": "gelu"}, "config says two things about the activation: "
-     "hidden_act = 'silu', activation_function = 'gelu'; pass activation= alone"),
-    ({"text_config": {}, "vision_config": {}}, "config is that of several models (text_config, vision_config): pass "
-     "the part that the FFN belongs to, such as config=config['text_config']"),
-    ({"model_type": "gemma3", "text_config": {}}, "config is that of several models (text_config): pass the part that "
-     "the FFN belongs to, such as config=config['text_config']"),
+    ({"hidden_act": "silu", "activation_function": "gelu"}, "config says several things about activations (hidden_act "
+     "= 'silu', activation_function = 'gelu'): pass activation= for the one that is this FFN's"),
+    ({"hidden_act": "silu", "encoder_hidden_act": "relu"}, "config says several things about activations (hidden_act = "
+     "'silu', encoder_hidden_act = 'relu'): pass activation= for the one that is this FFN's"),
+    ({"hidden_act": ["gelu"]}, "config says hidden_act = ['gelu'], which is none of the activations known: "
+     + ", ".join(F.ACTIVATIONS)),
+    *[(config, "config is that of several models (" + ", ".join(key for key, v in config.items() if type(v) is dict) +
+       "), whose activations differ or stand there alone: pass the part that this FFN belongs to, such as "
+       f"config=config[{next(key for key, v in config.items() if type(v) is dict)!r}], or activation=")
+      for config in ({"hidden_act": "silu", "decoder": {"hidden_act": "gelu"}},
+                     {"encoder": {"hidden_activation": "gelu_pytorch_tanh"}}, {"vlm_config": {"hidden_size": 6}},
+                     {"text_config": {}, "vision_config": {}}, {"model_type": "gemma3", "text_config": {}})],
     ({"hidden_act": "silu", "hidden_size": 7}, "config has hidden_size = 7, but these tensors have d_model = 6: is it "
      "another model's, or is layout= needed?"),
     ({"hidden_activation": "gelu_pytorch_tanh", "activation_sparsity_pattern": [0.95, 0.0]},
@@ -507,6 +546,51 @@ def test_the_config_tells_the_activation(config, tensors, activation, tmp_path):
 ])
 def test_configs_that_mean_something_else_are_refused(config, says):
     refused(says, LLAMA, config=config)
+
+
+def test_a_norm_of_the_module_itself_is_no_neighbour():
+    for prefix in ("l.mlp.", "blocks.3.ffn.", "l.feed_forward."):
+        with pytest.raises(ValueError, match=r"norm.weight \(6,\) is not understood"):
+            F.from_state_dict(full_names(prefix, LLAMA | {"norm": np.ones(D)}), prefix)
+    beit = {"intermediate.dense": LIFT.T, "output.dense": DOWN.T, "lambda_1": np.ones(D), "layernorm_after": np.ones(D)}
+    np.testing.assert_allclose(F.from_state_dict(full_names("encoder.layer.3.", beit), "encoder.layer.3")(X),
+                               plain("gelu"), rtol=1e-12)
+
+
+def test_a_caller_who_knows_the_activation_needs_no_clear_config():
+    for config in ({"text_config": {}}, {"hidden_act": "silu", "encoder_hidden_act": "relu"}):
+        assert opened(LLAMA, activation="silu", config=config).activation == "silu"
+
+
+def test_phi_4_s_audio_part_must_be_told_its_order():
+    tensors = {"gate_up_proj": UP_GATE, "down_proj": DOWN.T}
+    says = ("fused must be given for m.gate_up_proj.weight: the audio part of Phi-4-multimodal stacks [up; gate] under "
+            "the name that others use for [gate; up]")
+    config = {"model_type": "phi4_multimodal_audio", "hidden_act": "silu"}
+    refused(says, tensors, config=config)
+    np.testing.assert_allclose(opened(tensors, config=config, fused="up_gate")(X), gated("silu"), rtol=1e-12)
+
+
+def test_the_kind_of_model_decides_the_layout_of_c_fc_without_biases():
+    for kind, stored in (("gpt2", (LIFT, DOWN)), ("starcoder2", (LIFT.T, DOWN.T))):
+        ffn = opened(dict(zip(("c_fc", "c_proj"), stored)), config={"model_type": kind, "hidden_act": "gelu_new"})
+        np.testing.assert_allclose(ffn(X), plain("gelu_tanh"), rtol=1e-12)
+
+
+def test_masked_arrays_and_packed_integers_are_refused():
+    with pytest.raises(TypeError, match="^m.gate_proj.weight must be a plain array, got a masked one"):
+        opened(LLAMA | {"gate_proj": np.ma.array(GATE.T, mask=GATE.T > 0)})
+    for bad in (GATE.T.astype(np.int32), np.zeros((H, D), [("a", "u1"), ("b", "u1")])):
+        with pytest.raises(TypeError, match="^m.gate_proj.weight must hold float16, float32, float64 or bfloat16"):
+            opened(LLAMA | {"gate_proj": bad})
+
+
+def test_find_ffns_is_fast_on_a_large_model():
+    names = ("gate_proj", "up_proj", "down_proj")
+    tensors = {f"model.layers.{i}.mlp.{n}.weight": Unreadable(*((8, 21) if n == "down_proj" else (21, 8)))
+               for i in range(5000) for n in names}
+    start = time.perf_counter()
+    assert len(F.find_ffns(tensors)) == 5000 and time.perf_counter() - start < 10  # it took a minute
 
 
 def test_config_and_activation_must_agree():
@@ -526,9 +610,9 @@ def test_prefix_is_stripped_and_neighbours_are_ignored(prefix):
     tensors = {}
     for i in (3, 33, 4):
         tensors |= full_names(f"model.layers.{i}.mlp.", {name: W + i for name, W in LLAMA.items()})
-    tensors |= {"model.layers.3.mlp.norm.weight": np.ones(D), "model.norm.weight": np.ones(D)}
+    tensors |= {"model.layers.3.post_attention_layernorm.weight": np.ones(D), "model.norm.weight": np.ones(D)}
     np.testing.assert_array_equal(F.from_state_dict(tensors, prefix).W_gate, GATE + 3)
-    with pytest.raises(ValueError, match="no FFN recognised.*try prefix='model.layers.3.mlp.' or 2 more like it$"):
+    with pytest.raises(ValueError, match="no FFN recognised.*try prefix='model.layers.3.mlp.' or 2 more$"):
         F.from_state_dict(tensors)
     with pytest.raises(ValueError, match="none starts with prefix 'model.layers.9.mlp.'"):
         F.from_state_dict(tensors, "model.layers.9.mlp")

@@ -98,7 +98,7 @@ def find(number: str) -> Exercise:
     """The `Exercise` with this number, or a ValueError that lists the numbers there are.
 
     >>> find("2.1").call
-    'my_relu(h)'
+    'quiet(x)'
     """
     lesson = number.partition(".")[0] if isinstance(number, str) else ""
     if lesson in LESSONS and number in _lesson(lesson):

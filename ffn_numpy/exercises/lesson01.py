@@ -1,4 +1,4 @@
-"""Lesson 01, lift: the affine map, averages, the column convention, reshape for transpose."""
+"""Lesson 01, lift: the affine map, averages, a lift written by hand, reshape for transpose."""
 import numpy as np
 
 from ..activations import relu
@@ -15,9 +15,19 @@ def _mix_inputs(c):
     return weights, c.normal(weights.shape[1], c.d)
 
 
-def _column_inputs(c):
-    n_tokens = c.f if c.i % 2 else c.lead[0]                                    # equal to d_ff: any axis fits
-    return c.normal(c.d, n_tokens), c.normal(c.f, c.d), c.normal(c.f)           # X, W, b
+def _day_inputs(c):
+    return c.d, float(np.round(c.rng.uniform(15, 25), 1))                       # n, limit
+
+
+def _day(n, limit, each=None, rises=None, mean=None, b1=None):
+    """The lift of exercise 1.3, or one of its parts done otherwise."""
+    W1 = [np.eye(n) if each is None else each, _rises(n) if rises is None else rises,
+          np.full((n, 1), 1 / n) if mean is None else mean]
+    return np.hstack(W1), np.r_[np.full(n, -limit), np.zeros(n)] if b1 is None else b1
+
+
+def _rises(n):
+    return np.eye(n, n - 1, -1) - np.eye(n, n - 1)                              # column i: + at i + 1, - at i
 
 
 def _broken_lift(x, W1, b1):
@@ -55,20 +65,31 @@ EXERCISES = {
                 lambda w, v: np.exp(w) / np.exp(w).sum(axis=1, keepdims=True) @ v,
         }, ROWS),
     "1.3": Exercise(
-        2, "lift_columns(X, W, b)", lambda X, W, b: W @ X + b[:, None], _column_inputs, {
-            "The bias is missing: add b to every column.": lambda X, W, b: W @ X,
-            "The bias went along the tokens, the last axis: b has one number for each *row* of W @ X.":
-                lambda X, W, b: W @ X + b,
-            "b was added to W, before the product: it is added once, to W @ X.": lambda X, W, b: (W + b[:, None]) @ X,
-            "Something is reshaped where it should be transposed: reshape mixes numbers of different tokens.": (
-                lambda X, W, b: ((W @ X).reshape(X.shape[1], -1) + b).reshape(len(b), -1),
-                lambda X, W, b: ((W @ X).reshape(X.shape[1], -1) + b).T,
-                lambda X, W, b: (X.T @ W.T + b).reshape(len(b), -1)),
-            "The result has tokens as rows: here a token is a column, so the shape is (d_ff, T).":
-                lambda X, W, b: (W @ X + b[:, None]).T,
-            "W is transposed: its shape is (d_ff, d_model), so W @ X.": lambda X, W, b: W.T @ X + b[:, None],
-            "The order is swapped: W @ X, not X @ W.": lambda X, W, b: X @ W + b[:, None],
-        }, ROWS),
+        2, "day_lift(n, limit)", _day, _day_inputs, {
+            "The limit is added: a number above the limit should come out positive, x - limit.":
+                lambda n, limit: _day(n, limit, b1=np.r_[np.full(n, limit), np.zeros(n)]),
+            "The limit is subtracted from every lifted number: the rises and the mean have no limit, their bias is 0.":
+                lambda n, limit: _day(n, limit, b1=np.full(2 * n, -limit)),
+            "The limit stands in W1, where it would be multiplied by a number of x: what does not depend on x "
+            "is a bias.": (
+                lambda n, limit: _day(n, limit, each=np.eye(n) - limit, b1=np.zeros(2 * n)),
+                lambda n, limit: _day(n, limit, each=(1 - limit) * np.eye(n), b1=np.zeros(2 * n)),
+                lambda n, limit: _day(n, limit, each=-limit * np.eye(n), b1=np.zeros(2 * n))),
+            "The limit is missing: the bias is 0 everywhere.": lambda n, limit: _day(n, limit, b1=np.zeros(2 * n)),
+            "Those are falls: a rise is the later number minus the earlier one.":
+                lambda n, limit: _day(n, limit, rises=-_rises(n)),
+            "Those are the rises since the first measurement: each should be from one to the next.":
+                lambda n, limit: _day(n, limit, rises=np.eye(n, n - 1, -1) - np.eye(n, 1)),
+            "The columns of the rises only pick the later number: the earlier one is to be subtracted.":
+                lambda n, limit: _day(n, limit, rises=np.eye(n, n - 1, -1)),
+            "The last column gives the sum: for the mean each number counts 1 / n.":
+                lambda n, limit: _day(n, limit, mean=np.ones((n, 1))),
+            "W1 is transposed: one *column* for each lifted number, shape (n, 2 n).":
+                lambda n, limit: (_day(n, limit)[0].T, _day(n, limit)[1]),
+            "The order is another: first the n numbers above the limit, then the n - 1 rises, then the mean.": (
+                lambda n, limit: (np.roll(_day(n, limit)[0], 1, axis=1), np.roll(_day(n, limit)[1], 1)),
+                lambda n, limit: (np.roll(_day(n, limit)[0], -n, axis=1), np.roll(_day(n, limit)[1], -n))),
+        }, returns=("W1", "b1")),
     "1.4": Exercise(
         3, "repaired_lift(x, W1, b1)", lambda x, W1, b1: x @ W1 + b1, _lift_inputs, {
             "Still as broken: numbers of different tokens get mixed. Hint 1 says where to look.": _broken_lift,

@@ -1,16 +1,8 @@
-"""Lesson 02, activate: ReLU, SiLU without overflow, the tanh form of GELU, an activation that is thrown away."""
-import math
-
+"""Lesson 02, activate: two units, SiLU without overflow, folds through points, an activation that is thrown away."""
 import numpy as np
 
 from ..activations import gelu, quick_gelu, relu, sigmoid, silu
 from . import Exercise
-
-ROOT = math.sqrt(2 / math.pi)
-
-
-def _numbers(c):
-    return (c.x(scale=2.0),)
 
 
 def _wide_numbers(c):
@@ -25,6 +17,18 @@ def _large_numbers(c):
     return (x,)
 
 
+def _points(c):
+    return c.normal() + np.cumsum(c.rng.uniform(0.4, 2.5, size=c.f)), c.normal(c.f, scale=2.0)      # t, y
+
+
+def _slopes(t, y):
+    return np.diff(y) / np.diff(t)
+
+
+def _folds(t, y):
+    return -t[:-1], np.diff(_slopes(t, y), prepend=0), y[0]
+
+
 def ffn_inputs(c):
     return c.x(), c.normal(c.d, c.f), c.normal(c.f), c.normal(c.f, c.d), c.normal(c.d)
 
@@ -33,7 +37,7 @@ def relu_ffn(x, W1, b1, W2, b2):
     return relu(x @ W1 + b1) @ W2 + b2
 
 
-# For 2.4 and 4.3, which both ask for a ReLU FFN.
+# For 2.4, which asks for a ReLU FFN.
 RELU_FFN_MISTAKES = {
     "The bias b1 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1) @ W2 + b2,
     "The bias b2 is missing.": lambda x, W1, b1, W2, b2: relu(x @ W1 + b1) @ W2,
@@ -60,18 +64,22 @@ RELU_FFN_MISTAKES = {
 
 EXERCISES = {
     "2.1": Exercise(
-        1, "my_relu(h)", relu, _wide_numbers, {
-            "That is the absolute value: negative numbers became positive; they should become 0.": np.abs,
-            "The negative numbers are kept and the positive ones became 0: the comparison is the wrong way round.":
-                lambda h: np.minimum(h, 0),
-            "That is 1 or 0, not the number: multiply by h, or use np.maximum.": lambda h: (h > 0).astype(h.dtype),
-            "True and False came back: multiply the comparison by h, or use np.maximum.": lambda h: h > 0,
-            "np.max(h, 0) takes the largest along axis 0; np.maximum(h, 0) compares number by number.":
-                lambda h: np.max(h, 0),
-            "One single number came back, the largest: np.maximum(h, 0) compares number by number.":
-                lambda h: np.maximum(np.max(h), 0),
-            "Negative numbers were dropped, so the shape is lost: they should stay in place as 0.": lambda h: h[h > 0],
-            "Nothing changed: negative numbers should become 0.": lambda h: h,
+        1, "quiet(x)", lambda x: relu(x - 1) - relu(-x - 1), _wide_numbers, {
+            "One unit is missing: numbers below -1 should become x + 1.": lambda x: relu(x - 1),
+            "One unit is missing: numbers above 1 should become x - 1.": lambda x: -relu(-x - 1),
+            "The sign is lost: -3 should become -2, so the unit that reads -x counts negative.":
+                lambda x: relu(x - 1) + relu(-x - 1),
+            "Every sign is the wrong way round: 3 should become 2.": lambda x: relu(-x - 1) - relu(x - 1),
+            "That is x - 1 everywhere, a straight line: both folds are at 1. relu(-x + b) folds at x = b.":
+                lambda x: relu(x - 1) - relu(1 - x),
+            "Both biases have the wrong sign: relu(x + b) folds at x = -b, so the fold at 1 needs b = -1.":
+                lambda x: relu(x + 1) - relu(1 - x),
+            "Both units read x: the second one should rise towards the left, so it reads -x.":
+                lambda x: relu(x - 1) - relu(x + 1),
+            "Nothing changed: both folds are at 0, where relu(x) - relu(-x) is x. The biases move them.": lambda x: x,
+            "There is a jump at 1: numbers beyond it should become smaller by 1, not stay as they are.":
+                lambda x: np.where(np.abs(x) > 1, x, 0).astype(x.dtype),
+            "That is the noise: what lies between -1 and 1 should be 0.": lambda x: np.clip(x, -1, 1),
         }, elementwise=True),
     "2.2": Exercise(
         2, "my_silu(h)", silu, _large_numbers, {
@@ -89,33 +97,26 @@ EXERCISES = {
             "Use a form that cannot overflow. (Hint 2)": lambda h: h * np.exp(h) / (1 + np.exp(h)),
         }, elementwise=True),
     "2.3": Exercise(
-        2, "my_gelu_tanh(h)", lambda h: gelu(h, "tanh"), _numbers, {
-            "tanh is closed too early: it must hold the whole product sqrt(2/pi) * (h + 0.044715 h**3). "
-            "(Now GELU(2) is 2.563.)": lambda h: 0.5 * h * (1 + np.tanh(ROOT) * (h + 0.044715 * h**3)),
-            "The cubic part stands outside the bracket: sqrt(2/pi) multiplies all of (h + 0.044715 h**3).":
-                lambda h: 0.5 * h * (1 + np.tanh(ROOT * h + 0.044715 * h**3)),
-            "0.5 multiplies only the first part: 0.5 * h * (1 + tanh(...)), with 1 + tanh in brackets.":
-                lambda h: 0.5 * h * 1 + np.tanh(ROOT * (h + 0.044715 * h**3)),
-            "The factor 0.5 is missing.": lambda h: 2 * gelu(h, "tanh"),
-            "The factor h is missing: that is the share below h, without h itself.":
-                lambda h: 0.5 * (1 + np.tanh(ROOT * (h + 0.044715 * h**3))),
-            "The cube holds too much: only h is cubed, 0.044715 * h**3.": (
-                lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + (0.044715 * h) ** 3))),
-                lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + 0.044715 * h) ** 3))),
-            "h**2 stands where h**3 belongs.": lambda h: 0.5 * h * (1 + np.tanh(ROOT * (h + 0.044715 * h**2))),
-            "sqrt(pi / 2) stands where sqrt(2 / pi) belongs.":
-                lambda h: 0.5 * h * (1 + np.tanh(math.sqrt(math.pi / 2) * (h + 0.044715 * h**3))),
-            "sqrt(2) / pi stands where sqrt(2 / pi) belongs.":
-                lambda h: 0.5 * h * (1 + np.tanh(math.sqrt(2) / math.pi * (h + 0.044715 * h**3))),
-            "2 / pi stands where sqrt(2 / pi) belongs.":
-                lambda h: 0.5 * h * (1 + np.tanh(2 / math.pi * (h + 0.044715 * h**3))),
-            "The 1 + is missing: 0.5 * h * (1 + tanh(...)).": lambda h: 0.5 * h * np.tanh(ROOT * (h + 0.044715 * h**3)),
-            "1 - tanh stands where 1 + tanh belongs.":
-                lambda h: 0.5 * h * (1 - np.tanh(ROOT * (h + 0.044715 * h**3))),
-            "That is the exact GELU: it differs from the tanh form by up to 0.00047. Here the tanh form is asked for.":
-                gelu,
-            "That is the quick GELU, h * sigmoid(1.702 h): it differs from the tanh form by up to 0.02.": quick_gelu,
-        }, elementwise=True),
+        2, "folds(t, y)", _folds, _points, {
+            "w2 holds the slopes: the slopes of all units that are on add up, so each row is the *change* of slope "
+            "at its fold.": lambda t, y: (-t[:-1], _slopes(t, y), y[0]),
+            "w2 is made from rises: a slope is the rise divided by the width of its piece.":
+                lambda t, y: (-t[:-1], np.diff(np.diff(y), prepend=0), y[0]),
+            "w2 holds the rises: divide them by the widths, then take the change of slope at each fold.":
+                lambda t, y: (-t[:-1], np.diff(y), y[0]),
+            "The biases have the wrong sign: relu(x + b) folds at x = -b.": lambda t, y: (t[:-1], *_folds(t, y)[1:]),
+            "Each unit folds where its piece ends: it should fold where the piece begins.":
+                lambda t, y: (-t[1:], *_folds(t, y)[1:]),
+            "b2 is 0: where all units are off, the curve should have the height y[0].":
+                lambda t, y: (*_folds(t, y)[:2], 0.0),
+            "The changes of slope have the wrong sign: it is the slope after the fold minus the slope before it.":
+                lambda t, y: (-t[:-1], -_folds(t, y)[1], y[0]),
+            "The first unit is missing: left of t[0] the slope is 0, so there is a fold at t[0], too.":
+                lambda t, y: (-t[1:-1], np.diff(_slopes(t, y)), y[0]),
+            "One unit too many: the curve goes on beyond the last point, so there is no fold.": (
+                lambda t, y: (-t, np.diff(_slopes(t, y), prepend=0, append=0), y[0]),
+                lambda t, y: (-t, np.r_[_folds(t, y)[1], 0], y[0])),
+        }, returns=("b1", "w2", "b2"), float64_only=True),
     "2.4": Exercise(3, "repaired_ffn(x, W1, b1, W2, b2)", relu_ffn, ffn_inputs, {
         "Still a straight layer: what reaches W2 has not been bent. Hint 1 says how to see it.":
             lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2} | RELU_FFN_MISTAKES),

@@ -1,8 +1,7 @@
-"""Lesson 04, project down: counting parameters, what each unit writes, the whole FFN, reordered units."""
+"""Lesson 04, project down: counting parameters, what each unit writes, units that decide, reordered units."""
 import numpy as np
 
 from . import ROWS, Exercise
-from .lesson02 import RELU_FFN_MISTAKES, ffn_inputs, relu_ffn
 
 
 def _sizes(c):
@@ -11,6 +10,19 @@ def _sizes(c):
 
 def _write_inputs(c):
     return c.normal(c.lead[0], c.f), c.normal(c.f, c.d)                         # a, W2
+
+
+def _facts(c):
+    """What each of f units needs and forbids, of d features: the numbers of both differ from unit to unit."""
+    needed, forbidden = np.zeros((c.f, c.d)), np.zeros((c.f, c.d))
+    for j in range(c.f):
+        order, n = c.rng.permutation(c.d), 1 + j % (c.d - 1)
+        needed[j, order[:n]] = forbidden[j, order[n:n + (2 - j) % 3]] = 1
+    return needed, forbidden
+
+
+def _deciding(needed, forbidden):
+    return (needed - forbidden).T, 1 - needed.sum(axis=1)
 
 
 def _shuffle_inputs(c):
@@ -54,9 +66,32 @@ EXERCISES = {
             "The size of the write, without its direction or sign: the row itself is asked for.":
                 lambda a, W2: np.abs(a[:, :, None] * W2),
         }, ROWS),
-    "4.3": Exercise(2, "relu_ffn(x, W1, b1, W2, b2)", relu_ffn, ffn_inputs, {
-        "There is no activation between the two matrices: relu belongs on x @ W1 + b1.":
-            lambda x, W1, b1, W2, b2: (x @ W1 + b1) @ W2 + b2} | RELU_FFN_MISTAKES),
+    "4.3": Exercise(
+        2, "deciding_units(needed, forbidden)", _deciding, _facts, {
+            "The bias is -1 for every unit: that fits units that need two features.":
+                lambda n, f: ((n - f).T, -np.ones(len(n), n.dtype)),
+            "The threshold is too high by 1: with everything needed and nothing forbidden the unit gets exactly 0.":
+                lambda n, f: ((n - f).T, -n.sum(axis=1)),
+            "The bias counts the forbidden features, too: when a unit should speak, none of them is there.": (
+                lambda n, f: ((n - f).T, 1 - n.sum(axis=1) - f.sum(axis=1)),
+                lambda n, f: ((n - f).T, 1 - n.sum(axis=1) + f.sum(axis=1))),
+            "The bias has the wrong sign: it must pull the unit down.": (
+                lambda n, f: ((n - f).T, n.sum(axis=1) - 1), lambda n, f: ((n - f).T, n.sum(axis=1))),
+            "There is no threshold: one needed feature is enough to make the unit speak.":
+                lambda n, f: ((n - f).T, np.zeros(len(n), n.dtype)),
+            "A unit that should say 1 says 0.5: the bias is half a step too low.":
+                lambda n, f: ((n - f).T, 0.5 - n.sum(axis=1)),
+            "The forbidden features are ignored: each needs a weight of -1 in the unit's column.": (
+                lambda n, f: (n.T, 1 - n.sum(axis=1)), lambda n, f: (n.T, -n.sum(axis=1))),
+            "The forbidden features count as needed ones: their weight is -1, not 1.": (
+                lambda n, f: ((n + f).T, 1 - n.sum(axis=1)),
+                lambda n, f: ((n + f).T, 1 - n.sum(axis=1) - f.sum(axis=1))),
+            "W1 is on its side: each unit owns a *column*, so W1 has shape (d_model, d_ff).":
+                lambda n, f: (n - f, 1 - n.sum(axis=1)),
+            "b1 was summed along the wrong axis: it has one number for each unit, (d_ff,).": (
+                lambda n, f: ((n - f).T, 1 - n.sum(axis=0)), lambda n, f: ((n - f).T, 1 - n.sum())),
+            "Needed and forbidden are exchanged.": lambda n, f: _deciding(f, n),
+        }, ROWS, ("W1", "b1")),
     "4.4": Exercise(
         3, "reordered(W1, b1, W2, order)", lambda W1, b1, W2, order: (W1[:, order], b1[order], W2[order]),
         _shuffle_inputs, {

@@ -1,4 +1,4 @@
-"""Lesson 09, train it: the slope through ReLU, a matrix product backwards, slopes measured, SwiGLU backwards."""
+"""Lesson 09, train it: a leaky bend backwards, a matrix used twice, slopes measured, SwiGLU backwards."""
 import numpy as np
 
 from ..activations import ACTIVATIONS, sigmoid, silu
@@ -7,12 +7,12 @@ from . import ROWS, Exercise
 silu_slope = ACTIVATIONS["silu"].derivative
 
 
-def _slope_inputs(c):
-    return c.normal(*c.lead, c.f), c.normal(*c.lead, c.f)                       # dy, h
+def _leaky_inputs(c):
+    return c.normal(*c.lead, c.f), c.normal(*c.lead, c.f), (0.1, 0.25, 0.01)[c.i % 3]  # dy, h, leak
 
 
-def _product_inputs(c):
-    return c.normal(c.lead[0], c.d), c.normal(c.d, c.f), c.normal(c.lead[0], c.f)  # x, W, dy
+def _tied_inputs(c):
+    return c.normal(c.lead[0], c.d), c.normal(c.d, c.f), c.normal(c.lead[0], c.d)  # x, W, dy
 
 
 def _measure_inputs(c):
@@ -23,6 +23,21 @@ def _measure_inputs(c):
 
 def _gate_inputs(c):
     return tuple(c.normal(*c.lead, c.f) for _ in range(3))                      # dp, gate, up
+
+
+def _leaky(dy, h, leak):
+    return dy * np.where(h > 0, 1, leak).astype(h.dtype)
+
+
+def _tied(x, W, dy, slope=lambda h: h > 0, out=1.0, into=1.0):
+    """dx and dW of relu(x @ W) @ W.T; out and into weigh the parts of dW from writing and from reading."""
+    h = x @ W                                                                   # (T, f)
+    dh = (dy @ W) * slope(h)                                                    # (T, f)
+    return dh @ W.T, out * (dy.T @ np.maximum(h, 0)) + into * (x.T @ dh)
+
+
+def _tied_dx(x, W, dy, dx):
+    return dx(x, W, dy), _tied(x, W, dy)[1]
 
 
 def _each(w, slope, step, ahead=1.0, back=1.0, places=None):
@@ -43,46 +58,68 @@ def _slopes(f, w, step, ahead=1.0, back=1.0, scale=None, places=None):
 
 EXERCISES = {
     "9.1": Exercise(
-        1, "relu_backward(dy, h)", lambda dy, h: dy * (h > 0), _slope_inputs, {
-            "That is dy * h: the slope of ReLU is 1 or 0, not h.": lambda dy, h: dy * h,
-            "That is dy * relu(h): the slope of ReLU is 1 where h > 0, not its value.":
-                lambda dy, h: dy * np.maximum(h, 0),
-            "dy was cut where dy is negative: what counts is where *h* is positive.": lambda dy, h: np.maximum(dy, 0),
-            "The wrong side: the gradient passes where h > 0.": lambda dy, h: dy * (h < 0),
-            "That is the slope alone, 1 or 0: multiply it by dy.": lambda dy, h: (h > 0).astype(h.dtype),
-            "True and False came back: multiply by dy.": lambda dy, h: h > 0,
-            "The whole gradient passes: where h is negative it should be 0.": lambda dy, h: dy,
-            "The comparison picked numbers out, so the shape is lost: multiply dy by (h > 0).":
-                lambda dy, h: dy[h > 0],
-            "That is relu(dy * h).": lambda dy, h: np.maximum(dy * h, 0),
-            "That is h where dy is positive: the arguments are swapped.": lambda dy, h: h * (dy > 0),
-            "That is relu(h): dy is not used.": lambda dy, h: np.maximum(h, 0),
+        1, "leaky_backward(dy, h, leak)", _leaky, _leaky_inputs, {
+            "That is ReLU's way back: where h is negative the slope is leak here, not 0.":
+                lambda dy, h, leak: dy * (h > 0),
+            "That is dy times the *value* of the leaky ReLU: the slope is 1 or leak.":
+                lambda dy, h, leak: dy * np.where(h > 0, h, leak * h),
+            "What counts is the sign of *h*, not that of dy.": (
+                lambda dy, h, leak: np.where(dy > 0, dy, leak * dy),
+                lambda dy, h, leak: np.maximum(dy, leak * dy)),
+            "The wrong side: dy passes whole where h > 0 and is weakened where h is negative.":
+                lambda dy, h, leak: dy * np.where(h > 0, leak, 1).astype(h.dtype),
+            "That is the slope alone, 1 or leak: multiply it by dy.":
+                lambda dy, h, leak: np.where(h > 0, 1, leak).astype(h.dtype),
+            "Where h is negative leak came back alone: there, too, dy is multiplied by the slope.":
+                lambda dy, h, leak: np.where(h > 0, dy, leak).astype(h.dtype),
+            "Where h is positive 1 came back alone: there, too, dy is multiplied by the slope.":
+                lambda dy, h, leak: np.where(h > 0, 1, leak * dy).astype(h.dtype),
+            "The sign for negative h: the line max(h, leak * h) rises there too, its slope is + leak.":
+                lambda dy, h, leak: dy * np.where(h > 0, 1, -leak).astype(h.dtype),
+            "The whole dy passes: where h is negative it is multiplied by leak.": lambda dy, h, leak: dy,
+            "dy * leak everywhere: where h is positive the slope is 1.": lambda dy, h, leak: dy * leak,
+            "Where h is positive leak was added: the slope there is 1, not 1 + leak.":
+                lambda dy, h, leak: dy * ((h > 0) + leak).astype(h.dtype),
+            "That is the leaky ReLU of h, the way forward: dy is not used.":
+                lambda dy, h, leak: np.maximum(h, leak * h),
+            "That is the leaky ReLU of dy * h: multiply dy by the slope, 1 or leak, not by h.":
+                lambda dy, h, leak: np.maximum(dy * h, leak * dy * h),
+            "leak is an argument: use it, not a fixed number.": tuple(
+                lambda dy, h, leak, s=s: _leaky(dy, h, s) for s in (0.01, 0.1, 0.2)),
         }),
     "9.2": Exercise(
-        2, "linear_backward(x, W, dy)", lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum(axis=0)), _product_inputs, {
-            "dx and dW are right; db is a mean: every token adds its dy to the bias's gradient, so take the sum.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.mean(axis=0)),
-            "dx and db are right; dW is transposed: a gradient has the shape of what it belongs to, here W.":
-                lambda x, W, dy: (dy @ W.T, dy.T @ x, dy.sum(axis=0)),
-            "dW and db are right; dx uses W as it is, which runs only if W is square.":
-                lambda x, W, dy: (dy @ W, x.T @ dy, dy.sum(axis=0)),
-            "dW and db are right; dx is transposed: a gradient has the shape of what it belongs to, here x.":
-                lambda x, W, dy: (W @ dy.T, x.T @ dy, dy.sum(axis=0)),
-            "dx and dW are right; db is dy itself: sum it over the tokens, axis=0.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy),
-            "dx and dW are right; db is summed over the wrong axis: over tokens, axis=0.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum(axis=1)),
-            "dx and dW are right; db is one number: sum over the tokens only, axis=0.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy, dy.sum()),
-            "dx and db are right; dW is divided by the number of tokens: the loss has done that already, if at all.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy / len(x), dy.sum(axis=0)),
-            "dW and db are both divided by the number of tokens: the loss has done that already, if at all.":
-                lambda x, W, dy: (dy @ W.T, x.T @ dy / len(x), dy.mean(axis=0)),
-            "All three are right, but the order is not: return dx, dW, db.":
-                lambda x, W, dy: (x.T @ dy, dy @ W.T, dy.sum(axis=0)),
-            "All three are right, but the order is not: return dx, dW, db. (dW came first, dx last.)":
-                lambda x, W, dy: (x.T @ dy, dy.sum(axis=0), dy @ W.T),
-        }, ROWS, ("dx", "dW", "db")),
+        2, "tied_backward(x, W, dy)", _tied, _tied_inputs, {
+            "dx is right; in dW only the way *out* (@ W.T) is counted: W is used twice, and its two slopes add up.":
+                lambda x, W, dy: _tied(x, W, dy, into=0.0),
+            "dx is right; in dW only the way *in* (x @ W) is counted: W is used twice, and its two slopes add up.":
+                lambda x, W, dy: _tied(x, W, dy, out=0.0),
+            "dx is right; dW is the mean of the two parts: W is used twice, and its two slopes *add up*.":
+                lambda x, W, dy: _tied(x, W, dy, out=0.5, into=0.5),
+            "dx is right; in dW the two parts are subtracted: they add up.": (
+                lambda x, W, dy: _tied(x, W, dy, into=-1.0), lambda x, W, dy: _tied(x, W, dy, out=-1.0)),
+            "ReLU's slope is missing: the way back passes only where h > 0.":
+                lambda x, W, dy: _tied(x, W, dy, slope=np.ones_like),
+            "The way back passed through relu(h), its value: ReLU's *slope* is 1 where h > 0.":
+                lambda x, W, dy: _tied(x, W, dy, slope=lambda h: np.maximum(h, 0)),
+            "The way back passed where h is negative: ReLU's slope is 1 where h > 0.":
+                lambda x, W, dy: _tied(x, W, dy, slope=lambda h: h < 0),
+            "dx is right; in the part of dW from the way out, h stands before ReLU: it is dy.T @ a.":
+                lambda x, W, dy: (_tied(x, W, dy)[0], _tied(x, W, dy, out=0.0)[1] + dy.T @ (x @ W)),
+            "dx is right; dW is transposed: a slope for every number of W, so its shape is W's, (d, f).":
+                lambda x, W, dy: (_tied(x, W, dy)[0], _tied(x, W, dy)[1].T),
+            "dx is right; dW is divided by the number of tokens: the loss has done that already, if at all.":
+                lambda x, W, dy: (_tied(x, W, dy)[0], _tied(x, W, dy)[1] / len(x)),
+            "dx is right; dW lacks ReLU's slope in its part from the way in.":
+                lambda x, W, dy: (_tied(x, W, dy)[0], _tied(x, W, dy, slope=np.ones_like)[1]),
+            "dW is right; dx lacks ReLU's slope.":
+                lambda x, W, dy: _tied_dx(x, W, dy, lambda x, W, dy: dy @ W @ W.T),
+            "dW is right; dx is dh: one more step, through x @ W, leads to x.":
+                lambda x, W, dy: _tied_dx(x, W, dy, lambda x, W, dy: (dy @ W) * (x @ W > 0)),
+            "dW is right; dx has dy added: there is no residual connection here.":
+                lambda x, W, dy: _tied_dx(x, W, dy, lambda x, W, dy: _tied(x, W, dy)[0] + dy),
+            "Both are right, but the order is not: return dx, dW.":
+                lambda x, W, dy: _tied(x, W, dy)[::-1],
+        }, ROWS, ("dx", "dW")),
     "9.3": Exercise(
         2, "slopes(f, w, step)", _slopes, _measure_inputs, {
             "One-sided, (f(w + step) - f(w)) / step: step to both sides; the error shrinks from step to step².":

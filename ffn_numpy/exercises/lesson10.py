@@ -1,4 +1,4 @@
-"""Lesson 10, mixture of experts: top-k, the routed sum, the balancing loss, weights that let a router learn."""
+"""Lesson 10, mixture of experts: dropped rows, the routed sum, the balancing loss, a batch sorted by expert."""
 import numpy as np
 
 from ..block import softmax
@@ -6,8 +6,16 @@ from ..moe import load_balancing_loss
 from . import ROWS, Exercise
 
 
-def _top_inputs(c):
-    return softmax(c.normal(*c.lead, 4 + c.d)), (1, 2, 5)[c.i % 3]              # probabilities, k
+def _queue_inputs(c):
+    n, k, T = 5 + c.d % 2, (2, 3, 1)[c.i % 3], 9 + c.lead[0]
+    scores = c.normal(T, n) + np.linspace(1.5, -1.5, n)                         # the first experts are popular
+    return np.argsort(-scores, axis=1)[:, :k], max(2, T * k // n)               # choices, capacity
+
+
+def _dispatch_inputs(c):
+    x, W, experts, k = _moe_inputs(c)
+    p = softmax(x @ W)
+    return x, _order(p, k), _top(p, k), experts                                 # x, choices, weights, experts
 
 
 def _moe_inputs(c):
@@ -52,27 +60,59 @@ def _shares(choices, n):
     return np.bincount(choices.ravel(), minlength=n)                            # (n_experts,) counts
 
 
-def _switch(p, k):
-    top = _top(p, k)
-    return top if k == 1 else top / top.sum(axis=-1, keepdims=True)
+def _over(choices, capacity):
+    return np.maximum(np.bincount(choices.ravel()) - capacity, 0)               # (n_experts,) rows too many
+
+
+def _losers(choices, capacity):
+    """How many tokens lose a row, first come, first served."""
+    places, losers = np.bincount(choices.ravel()) * 0, 0
+    for row in choices:
+        places[row] += 1
+        losers += (places[row] > capacity).any()
+    return losers
+
+
+def _sorted(x, choices, weights, experts, weigh=lambda w, order: w.ravel()[order], whose=lambda order, T, k: order // k,
+            add=np.add.at, before=False):
+    """A mixture whose rows are sorted by expert, in pieces that can be done wrongly."""
+    T, k = choices.shape
+    order = np.argsort(choices.ravel(), kind="stable")                          # (T k,)
+    tokens, w = whose(order, T, k), weigh(weights, order)[:, None]              # (T k,), (T k, 1)
+    rows = np.split(x[tokens] * w if before else x[tokens],
+                    np.cumsum(np.bincount(choices.ravel(), minlength=len(experts)))[:-1])
+    out = np.concatenate([expert(block) for expert, block in zip(experts, rows)])   # (T k, d)
+    y = np.zeros_like(x)
+    add(y, tokens, out if before else (w * out).astype(x.dtype))
+    return y
+
+
+def _add_once(y, tokens, parts):
+    y[tokens] += parts                                                          # a token's last row only
 
 
 EXERCISES = {
     "10.1": Exercise(
-        1, "top_k(probabilities, k)", _order, _top_inputs, {
-            "Those are the k *smallest*: sort -probabilities, or take the last k.":
-                lambda p, k: np.argsort(p, axis=-1)[..., :k],
-            "The right experts, but the largest should come first.":
-                lambda p, k: np.argsort(p, axis=-1)[..., -k:],
-            "Those are the probabilities: the *numbers of the experts* are asked for (argsort, not sort).": _top,
-            "[::-1] turned the tokens round: the order along the *last* axis was meant, [..., ::-1].": (
-                lambda p, k: np.argsort(p, axis=-1)[::-1][..., :k], lambda p, k: np.argsort(p, axis=-1)[::-1][:k]),
-            "All experts, sorted: keep only the first k.": lambda p, k: np.argsort(-p, axis=-1),
-            "Only the largest: k of them are asked for.": lambda p, k: p.argmax(axis=-1),
-            "The first k *tokens* were kept: cut the last axis, [..., :k].": lambda p, k: np.argsort(-p, axis=-1)[:k],
-            "Sorted along the tokens (axis=0): each token has its own experts, axis=-1.":
-                lambda p, k: np.argsort(-p, axis=0)[..., :k],
-        }),
+        1, "dropped_rows(choices, capacity)", lambda ch, c: int(_over(ch, c).sum()), _queue_inputs, {
+            "That is how many rows are *kept*: the others are asked for.": lambda ch, c: ch.size - _over(ch, c).sum(),
+            "That is how many experts have too many rows: count the rows that are too many.":
+                lambda ch, c: (_over(ch, c) > 0).sum(),
+            "One number for each expert: add them up.": _over,
+            "Free places of one expert were set off against the queue of another: a difference below 0 counts as 0.":
+                lambda ch, c: (np.bincount(ch.ravel()) - c).sum(),
+            "Free places were counted as dropped rows: a difference below 0 counts as 0.":
+                lambda ch, c: np.abs(np.bincount(ch.ravel()) - c).sum(),
+            "Only the busiest expert was looked at: every expert can have too many rows.":
+                lambda ch, c: np.bincount(ch.ravel()).max() - c,
+            "All rows of the overfull experts were counted: the first `capacity` of them are served.":
+                lambda ch, c: np.bincount(ch.ravel())[np.bincount(ch.ravel()) > c].sum(),
+            "Only the first choices were counted: each of a token's k choices takes a place.":
+                lambda ch, c: _over(ch[:, :1], c).sum(),
+            "One row too many for each overfull expert: `capacity` rows are served, not capacity - 1.":
+                lambda ch, c: _over(ch, c - 1).sum(),
+            "That is a share of all rows: their number is asked for.": lambda ch, c: _over(ch, c).sum() / ch.size,
+            "That is how many *tokens* lose something: a token can lose more than one row.": _losers,
+        }, ROWS),
     "10.2": Exercise(
         2, "moe(x, W_router, experts, k)", _routed, _moe_inputs, {
             "The weights of the chosen experts are not renormalised: divide them by their sum, so that they sum to 1.":
@@ -140,22 +180,32 @@ EXERCISES = {
                 lambda p, ch: load_balancing_loss(p, ch[:, :1]),
         }, ROWS),
     "10.4": Exercise(
-        3, "repaired_weights(probabilities, k)", _switch, _top_inputs, {
-            "Still as broken: for k = 1 the weight is the same for every probability. Hint 1 asks what follows.":
-                lambda p, k: _top(p, k) / _top(p, k).sum(axis=-1, keepdims=True),
-            "k = 1 is right now, but for k > 1 the weights should still sum to 1.": _top,
-            "A softmax over probabilities: they are probabilities already; divide by their sum.":
-                lambda p, k: _top(p, k) if k == 1 else softmax(_top(p, k)),
-            "Every chosen expert has weight 1 / k: the weights should follow the probabilities.":
-                lambda p, k: np.full_like(_top(p, k), 1 / k),
-            "Divided by k: divide by the sum of the chosen probabilities.":
-                lambda p, k: _top(p, k) / k,
-            "For k = 1 that is the probability of expert 0: take the largest.":
-                lambda p, k: p[..., :1] if k == 1 else _switch(p, k),
-            "The smallest probabilities were taken.": lambda p, k: _smallest(p, k),
-            "Divided by the largest probability: divide by the sum of the chosen ones.":
-                lambda p, k: _top(p, k) if k == 1 else _top(p, k) / _top(p, k)[..., :1],
-        }),
+        3, "repaired_dispatch(x, choices, weights, experts)", _sorted, _dispatch_inputs, {
+            "Still as broken: rows and weights do not belong together, and rows get lost. Hint 1 asks how to see it.":
+                lambda *a: _sorted(*a, weigh=lambda w, order: w.ravel(), add=_add_once),
+            "The weights are sorted now; but y[tokens] += writes each token only once, its other rows are lost.":
+                lambda *a: _sorted(*a, add=_add_once),
+            "All rows arrive now; but the weights still stand in the order of the tokens, the rows in that of the "
+            "experts.": lambda *a: _sorted(*a, weigh=lambda w, order: w.ravel()),
+            "The weights are sorted backwards: row number i of the sorted ones is order[i] of the old ones.":
+                lambda *a: _sorted(*a, weigh=lambda w, order: w.ravel()[np.argsort(order)]),
+            "Every row got the weight of its token's first choice: each choice has its own.":
+                lambda x, ch, w, ex: _sorted(x, ch, np.repeat(w[:, :1], w.shape[1], axis=1), ex),
+            "The weights were sorted by size: they go with the rows, weights.ravel()[order].":
+                lambda *a: _sorted(*a, weigh=lambda w, order: np.sort(w.ravel())),
+            "The rows are added without weights.": lambda *a: _sorted(*a, weigh=lambda w, order: 0 * w.ravel() + 1),
+            "The weight is put on the expert's input: multiply what the expert returns.":
+                lambda *a: _sorted(*a, before=True),
+            "order % T is the wrong token: row number i of choices.ravel() belongs to token i // k.":
+                lambda *a: _sorted(*a, whose=lambda order, T, k: order % T),
+            "Only the first choice of each token arrives: all k should.":
+                lambda x, ch, w, ex: _sorted(x, ch[:, :1], w[:, :1], ex),
+            "Only the last choice of each token arrives: add the others, too.":
+                lambda x, ch, w, ex: _sorted(x, ch[:, -1:], w[:, -1:], ex),
+            "The weights were renormalised: they are to be used as they come.":
+                lambda x, ch, w, ex: _sorted(x, ch, _to_one(w), ex),
+            "x is added: there is no residual connection here.": lambda x, ch, w, ex: x + _sorted(x, ch, w, ex),
+        }, ROWS),
 }
 
 
@@ -179,8 +229,3 @@ def _first_experts(x, W, experts, k):
 def _raw_scores(x, W, experts, k):
     scores = x @ W
     return _sum_of_experts(x, _top(scores, k), _order(scores, k), experts)
-
-
-def _smallest(p, k):
-    low = np.sort(p, axis=-1)[..., :k]
-    return low if k == 1 else low / low.sum(axis=-1, keepdims=True)

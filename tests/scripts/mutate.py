@@ -31,7 +31,7 @@ FIRST = {"trace": "ffn block", "_validate": "ffn block plots", "_compare": "comp
 NOT_UNIT = {"notebooks", "exercises", "readme", "teaching", "nbgrader", "browser", "packaging", "contribute"}
 LOOKS = {"alpha", "color", "edgecolor", "facecolor", "figsize", "fontsize", "fontweight", "ha", "linestyle", "pad",
          "linewidth", "rotation", "textcoords", "va"}  # arguments of matplotlib
-TIME_LIMIT = 120  # seconds; a mutation that never ends counts as caught
+TIME_LIMIT = 400  # seconds; a mutation that never ends counts as caught
 COMPARE = {ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt, ast.Lt),
            ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
            ast.In: (ast.NotIn,), ast.NotIn: (ast.In,)}
