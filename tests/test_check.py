@@ -1,5 +1,6 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
 import re
+import threading
 import time
 import warnings
 
@@ -8,6 +9,7 @@ import pytest
 from errors import assert_error
 from student_answers import RIGHT, WRONG
 
+import ffn_numpy.check
 from ffn_numpy.check import CheckFailed, NotAttempted, check, show_guess
 from ffn_numpy.exercises import find, numbers
 
@@ -180,11 +182,21 @@ def test_right_values_with_a_wrong_side_are_named():
         x *= 2
         return x / 2 @ W1 + b1
 
-    assert "changed its input x" in message("1.1", in_place)
+    assert message("1.1", in_place) == (
+        "✗ 1.1 lift(x, W1, b1) Right values, but your function changed its input x, which the caller may still need: "
+        "make new arrays, or start from a copy of x.")
     creep = message("1.1", lambda x, W1, b1: x @ W1 + b1 + np.zeros(b1.shape))
     assert "float32 came back as float64" in creep and "np.zeros" in creep
     assert "float64 came back as float32" in message("1.1", lambda x, W1, b1: (x @ W1 + b1).astype(np.float32))
-    assert "NumPy warned: overflow encountered in exp" in message("2.2", lambda h: h / (1 + np.exp(-h)))
+    warned = ("✗ 2.2 my_silu(h) Right values, but NumPy warned{}: overflow encountered in exp. Some numbers are too "
+              "large for one of your steps; np.where does not help, it computes both sides. Use a form that cannot overflow.")
+    assert message("2.2", lambda h: h / (1 + np.exp(-h))) == warned.format("")
+
+    def quiet_in_float64(h):
+        with np.errstate(all="ignore" if h.dtype == np.float64 else "warn"):
+            return h / (1 + np.exp(-h))
+
+    assert message("2.2", quiet_in_float64) == warned.format(" (in float32)")
     bools = message("8.2", lambda weights, stars: stars.any(axis=1))
     assert "expected an array of numbers, shape (5,), yours is an array of True and False" in bools
     assert "is a float: it should be a whole number" in message("6.2", lambda n, m: -(-n // m) * float(m))
@@ -240,6 +252,69 @@ def test_an_error_is_told_in_words_that_help():
         'said = message("1.1", lambda x, W1, b1: 1 / 0)'
     said = message("1.1", lambda x, W1, b1: max(x, 0))
     assert "(max, min and if take one number; for arrays use np.maximum, np.where or a comparison.)" in said
+
+
+def raises(error):
+    def answer(x, W1, b1):
+        raise error
+    return answer
+
+
+class Speechless(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("answer, words", [
+    (lambda x, W1, b1: W1 @ x, "`@` needs the last axis of the left array as long as the second-to-last of the right"),
+    (lambda x, W1, b1: W1.dot(x), "the inner sizes of the product do not fit."),
+    (lambda x, W1, b1: x + W1, "compared from the right, two axes must be equal, or one of them 1."),
+    (lambda x, W1, b1: max(x, 0), "max, min and if take one number; for arrays use np.maximum, np.where or a comp"),
+    (lambda x, W1, b1: np.split(x, 4), "np.split cuts axis 0 unless you say axis=-1."),
+    (lambda x, W1, b1: x + np.array([[1], [1, 2]]), "the rows of what became an array have different lengths."),
+    (lambda x, W1, b1: np.bincount(x.astype(int)), "a flat array is needed: .ravel()."),
+])
+def test_numpys_words_are_put_plainly(answer, words):
+    assert f" ({words}" in message("1.1", answer)
+
+
+def test_what_an_error_says_is_one_short_line():
+    stopped = message("1.1", raises(ValueError("two\n lines"))).partition(" it stopped with ")[2]
+    assert stopped == "ValueError: two lines in the line: raise error"
+    for n, shown in ((160, "x" * 160), (161, "x" * 157 + "...")):
+        assert f"ValueError: {shown} in the line:" in message("1.1", raises(ValueError("x" * n)))
+    assert "Speechless: (no message) in the line:" in message("1.1", raises(Speechless()))
+
+
+def test_the_time_limit_is_ten_seconds_and_only_in_the_main_thread(monkeypatch):
+    assert ffn_numpy.check.TIME_LIMIT == 10
+
+    def sleeps(x, W1, b1):
+        time.sleep(9)
+
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.2)
+    assert message("1.1", sleeps) == "✗ 1.1 lift(x, W1, b1) Stopped after 0 s: is there a loop that never ends?"
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.0)  # over at once, if there were a limit
+    said = []
+    thread = threading.Thread(target=lambda: said.append(message("1.1", lambda x, W1, b1: x @ W1)))
+    thread.start()
+    thread.join()
+    assert "The bias is missing" in said[0]
+
+
+def test_copies_and_comparisons_reach_into_lists_and_dicts():
+    def inputs():
+        return {"W": np.array([1.0, np.nan]), "rows": [np.arange(3), (2, np.ones(2))]}
+
+    first, copy = inputs(), ffn_numpy.check._copy(inputs())
+    assert ffn_numpy.check._identical(first, copy) and type(copy["rows"]) is list and type(copy["rows"][1]) is tuple
+    for change in (lambda c: c["W"].fill(1), lambda c: c["rows"][0].fill(0), lambda c: c["rows"].pop(),
+                   lambda c: c["rows"][1][1].fill(0), lambda c: c.pop("W"), lambda c: c.update(more=1)):
+        copy = ffn_numpy.check._copy(first)
+        change(copy)
+        assert not ffn_numpy.check._identical(first, copy) and ffn_numpy.check._identical(first, inputs())
+    cast = ffn_numpy.check._cast(first | {"x": np.ones(2)}, np.float32)
+    assert cast["W"].dtype == cast["x"].dtype == np.float32 and cast["rows"] is first["rows"]
 
 
 def test_failed_checks_are_shown_without_a_traceback():

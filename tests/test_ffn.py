@@ -494,6 +494,14 @@ def test_kinds_have_equal_parameters(kind):
     assert ffn.n_parameters == 1152 and make_ffn(kind, 12, 48, seed=1)(np.ones(12)).shape == (12,)
 
 
+def test_kinds_are_what_their_names_say():
+    assert KINDS_BY_NAME == {
+        "linear": (F.FeedForward, "identity"), "relu": (F.FeedForward, "relu"), "gelu": (F.FeedForward, "gelu"),
+        "silu": (F.FeedForward, "silu"), "glu": (F.GatedFeedForward, "sigmoid"),
+        "bilinear": (F.GatedFeedForward, "identity"), "reglu": (F.GatedFeedForward, "relu"),
+        "geglu": (F.GatedFeedForward, "gelu"), "swiglu": (F.GatedFeedForward, "silu")}
+
+
 def test_gated_kinds_get_two_thirds_of_the_width_rounded():
     for d_ff in range(1, 40):
         assert make_ffn("swiglu", 4, d_ff).d_ff == round(2 * d_ff / 3) and make_ffn("relu", 4, d_ff).d_ff == d_ff

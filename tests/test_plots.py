@@ -172,6 +172,7 @@ def test_ledger_arrows_join_the_arrays_and_nothing_overlaps(kind):
     for t, u, (name, (left, bottom, width, height)) in zip(ax.texts[::2], ax.texts[1::2], placed.items()):
         assert (*t.xy, *u.xy) == pytest.approx((left + width / 2, bottom + height, left + width / 2, bottom))
         assert (t.get_text(), u.get_text(), t.get_va(), u.get_va()) == (name, str(sizes[name]), "bottom", "top")
+        assert (t.xyann, u.xyann) == ((0, 3), (0, -3))
     drawn = list(arrows(ax))
     for (source, target), ((start, end), _, label, _, _, _) in zip(joined, drawn):
         (l1, b1, w1, h1), (l2, b2, _, h2) = placed[source], placed[target]
@@ -189,6 +190,17 @@ def test_ledger_arrows_join_the_arrays_and_nothing_overlaps(kind):
     room = y1 - high  # for names and shapes
     assert 0.03 * (x1 - x0) < room < 0.04 * (x1 - x0) if countable else 0.2 * rows < room < 0.3 * rows
     assert not ax.axison
+
+
+@pytest.mark.parametrize("kind, wider", [("plain", [1, 1, 1]), ("gated", [2, 1, 1, 1.25]),
+                                         ("wide gated", [2.7, 1, 1, 1.25]), ("other", [1] * 4)])
+def test_ledger_gaps_have_room_for_what_the_arrows_say(kind, wider):
+    placed = boxes(plots.shape_ledger(LEDGERS[kind][0]())).values()
+    lefts = sorted({round(left, 6) for left, *_ in placed})
+    rights = [max(left + width for left, _, width, _ in placed if round(left, 6) == at) for at in lefts]
+    gaps = np.array([left - right for right, left in zip(rights, lefts[1:])])
+    widths = [right - left for left, right in zip(lefts, rights)]
+    assert gaps == pytest.approx(0.13 * sum(widths) * np.array(wider))
 
 
 def test_ledger_cells_can_be_counted_where_they_are_drawn():

@@ -8,6 +8,7 @@ from finite_differences import assert_gradients
 
 from ffn_numpy import FeedForward, TransformerBlock
 from ffn_numpy import training as T
+from ffn_numpy.ffn import make_ffn
 
 R = np.random.default_rng(0)
 
@@ -97,6 +98,43 @@ def test_training_is_reproducible_and_learns():
     losses, recall = run()
     assert losses.shape == (150,) and losses[-1] < 0.1 * losses[0] and recall > 0.95
     np.testing.assert_array_equal(run()[0], losses)
+
+
+def test_random_models_are_the_pinned_draws():
+    r = np.random.default_rng(3)
+    E, W = 0.5 * r.normal(size=(9, 6)), r.normal(size=(4, 6, 6)) / math.sqrt(6)
+    ffn = make_ffn("swiglu", 6, 12, r)
+    model = T.TokenModel.random(9, 4, "swiglu", d_model=6, d_ff=12, n_heads=2, norm="rms", seed=3)
+    for ours, theirs in ((model.E, E), (model.blocks[0].W_q, 0.1 * W[0]), (model.blocks[0].W_k, 0.1 * W[1]),
+                         (model.blocks[0].W_v, W[2]), (model.blocks[0].W_o, W[3]),
+                         (model.blocks[0].ffn.W_down, ffn.W_down), (model.U, r.normal(size=(6, 4)) / math.sqrt(6))):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-14)
+    block = model.blocks[0]
+    assert (block.n_heads, block.norm, block.causal, block.placement) == (2, "rms", False, "pre")
+    assert len(T.TokenModel.random(9, 4, None, n_layers=3).blocks) == 3
+    assert not any(".b" in name for name in T.TokenModel.random(9, 4, "relu").parameters())
+    r = np.random.default_rng(3)
+    ffn = make_ffn("relu", 6, 12, r, bias=True)
+    model = T.FFNModel.random("relu", 6, 12, 4, seed=3, bias=True)
+    np.testing.assert_array_equal(model.ffn.W2, ffn.W2)
+    np.testing.assert_allclose(model.U, r.normal(size=(6, 4)) / math.sqrt(6), rtol=1e-14)
+    assert list(model.parameters()) == ["U", "W1", "b1", "W2", "b2"] and model._loss is T.cross_entropy
+
+
+def test_accuracy_is_the_share_of_right_answers():
+    logits = np.array([[0.1, 0.9, 0], [5, -1, 4], [0, 0, 1], [3, 2, 1]])
+    assert T.accuracy(lambda x: x, logits, np.array([1, 0, 0, 1])) == 0.5
+    assert T.accuracy(lambda x: x, logits, np.array([1, 0, 2, 1])) == 0.75
+
+
+def test_tasks_in_other_sizes():
+    tokens, targets = T.starred_digits(300, np.random.default_rng(1), modulus=4, n_digits=3)
+    assert tokens.shape == (300, 4) and (tokens[:, -1] == 8).all() and set(targets) == set(range(4))
+    assert set(tokens[:, :-1].ravel()) == set(range(8))
+    assert all(sum(t - 4 for t in row if 4 <= t < 8) % 4 == target for row, target in zip(tokens, targets))
+    assert ((tokens[:, :-1] >= 4).sum(axis=1) == 2).all()
+    keys, answers = T.random_keys(4000, 5, 3, np.random.default_rng(1))
+    assert keys.shape == (4000, 5) and set(answers) == {0, 1, 2} and abs(keys.mean()) < 0.03
 
 
 def test_zero_blocks_model_is_embedding_and_readout():
