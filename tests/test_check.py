@@ -1,6 +1,7 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
 import re
 import threading
+import signal
 import time
 import warnings
 
@@ -363,3 +364,18 @@ def test_show_guess(capsys):
     show_guess(None)
     show_guess((7, 32))
     assert capsys.readouterr().out == "your guess: no guess\nyour guess: (7, 32)\n"
+
+
+def test_the_time_limit_holds_where_interrupts_are_ignored(monkeypatch):
+    """A shell starts its background jobs with SIGINT ignored; an endless loop must still end, and the setting stay."""
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+
+    def endless(h):
+        while True:
+            pass
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert "Stopped after" in message("2.1", endless)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
