@@ -1,7 +1,7 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
 import re
-import threading
 import signal
+import threading
 import time
 import warnings
 
@@ -190,7 +190,8 @@ def test_right_values_with_a_wrong_side_are_named():
     assert "float32 came back as float64" in creep and "np.zeros" in creep
     assert "float64 came back as float32" in message("1.1", lambda x, W1, b1: (x @ W1 + b1).astype(np.float32))
     warned = ("✗ 2.2 my_silu(h) Right values, but NumPy warned{}: overflow encountered in exp. Some numbers are too "
-              "large for one of your steps; np.where does not help, it computes both sides. Use a form that cannot overflow.")
+              "large for one of your steps; np.where does not help, it computes both sides. Use a form that cannot "
+              "overflow.")
     assert message("2.2", lambda h: h / (1 + np.exp(-h))) == warned.format("")
 
     def quiet_in_float64(h):
