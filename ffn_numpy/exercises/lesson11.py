@@ -77,7 +77,7 @@ def _in_place_last(W):
 
 def _in_place_middle(W):
     def layer(x):
-        x[2] += 1
+        x[2] += 1e-6                                                            # too little for np.allclose
         return x @ W.astype(x.dtype)
     return layer
 
@@ -206,6 +206,8 @@ EXERCISES = {
             "False for every layer: either `before` is no copy (x, x[:]), or the layer got a copy, "
             "or not the numbers were compared.":
                 lambda layer, x: False,
+            "np.allclose forgives small changes: compare exactly, np.array_equal or (x != before).any().":
+                lambda layer, x: (lambda b: layer(x) is not None and not np.allclose(x, b))(x.copy()),
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
             "Only the sum (or mean) is compared: numbers that trade places are not noticed.":
