@@ -345,6 +345,9 @@ def _time_limit(seconds):
             wait = 0.5
 
     watch = threading.Thread(target=interrupt, daemon=True)
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # as in a shell's background jobs: no interrupt arrives
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         watch.start()
         yield
@@ -355,5 +358,7 @@ def _time_limit(seconds):
         with contextlib.suppress(KeyboardInterrupt):  # one that was under way when the body ended
             ended.set()
             watch.join()
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
     if expired.is_set():
         raise TimeoutError

@@ -1,5 +1,6 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
 import re
+import signal
 import threading
 import time
 import warnings
@@ -188,9 +189,9 @@ def test_right_values_with_a_wrong_side_are_named():
     creep = message("1.1", lambda x, W1, b1: x @ W1 + b1 + np.zeros(b1.shape))
     assert "float32 came back as float64" in creep and "np.zeros" in creep
     assert "float64 came back as float32" in message("1.1", lambda x, W1, b1: (x @ W1 + b1).astype(np.float32))
-    warned = ("✗ 2.2 my_silu(h) Right values, but NumPy warned{}: overflow encountered in exp. Some numbers are "
-              "too large for one of your steps; np.where does not help, it computes both sides. Use a form "
-              "that cannot overflow.")
+    warned = ("✗ 2.2 my_silu(h) Right values, but NumPy warned{}: overflow encountered in exp. Some numbers are too "
+              "large for one of your steps; np.where does not help, it computes both sides. Use a form that cannot "
+              "overflow.")
     assert message("2.2", lambda h: h / (1 + np.exp(-h))) == warned.format("")
 
     def quiet_in_float64(h):
@@ -364,3 +365,18 @@ def test_show_guess(capsys):
     show_guess(None)
     show_guess((7, 32))
     assert capsys.readouterr().out == "your guess: no guess\nyour guess: (7, 32)\n"
+
+
+def test_the_time_limit_holds_where_interrupts_are_ignored(monkeypatch):
+    """A shell starts its background jobs with SIGINT ignored; an endless loop must still end, and the setting stay."""
+    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+
+    def endless(h):
+        while True:
+            pass
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert "Stopped after" in message("2.1", endless)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

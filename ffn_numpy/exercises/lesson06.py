@@ -1,9 +1,15 @@
-"""Lesson 06, size and cost: widths, rounding up, FLOPs, parameters of a block with grouped keys and values."""
+"""Lesson 06, size and cost: KV cache, rounding up, an FFN on n devices, a block with grouped keys and values."""
+import numpy as np
+
 from . import Exercise
 
 
-def _width_inputs(c):
-    return (3 * int(c.rng.integers(50, 2000)) + c.i % 3,)                       # 8/3 of it: whole, above, below .5
+def _cache_inputs(c):
+    layers, heads, d_head = int(c.rng.integers(3, 40)), int(c.rng.integers(3, 12)), 8 * int(c.rng.integers(5, 20))
+    n_bytes = (2, 4, 2, 4, 1, 2)[c.i]
+    token = 2 * layers * heads * d_head * n_bytes                               # bytes of one token
+    rest = (token // 4, 3 * token // 4, 0)[c.i % 3]                             # less, more than half, nothing
+    return int(c.rng.integers(100, 5000)) * token + rest, layers, heads, d_head, n_bytes
 
 
 def _multiple_inputs(c):
@@ -12,8 +18,10 @@ def _multiple_inputs(c):
     return m * (2 * int(c.rng.integers(1, 10)) + 1) - missing, m                # the result is no multiple of 2 m
 
 
-def _flops_inputs(c):
-    return int(c.rng.integers(2, 2000)), int(c.rng.integers(8, 1000))           # T, d_model
+def _part_inputs(c):
+    n, k = ((2, 1), (3, 0), (2, 1), (2, 1), (4, 2), (3, 2))[c.i]
+    f = 4 if c.i == 3 else n * int(c.rng.integers(2, 5))
+    return c.normal(c.d, 2 * f), c.normal(f, c.d), k, n                         # W_fused, W_down, k, n
 
 
 def _block_inputs(c):
@@ -27,22 +35,49 @@ def _block(d, f, q=1.0, k=1.0, v=1.0, o=1.0, matrices=3):
     return round((q + k + v + o) * d * d + matrices * d * f)
 
 
+def _part(fused, down, k, n, gate=None, up=None, write=None):
+    """Device k's (W_gate, W_up, W_down); each mistake replaces one of the three."""
+    f = len(down)
+    mine = slice(k * (f // n), (k + 1) * (f // n))
+    own = fused[:, :f][:, mine], fused[:, f:][:, mine], down[mine]
+    return tuple(p if other is None else other for p, other in zip(own, (gate, up, write)))
+
+
+def _straight(fused, down, k, n):
+    piece = np.split(fused, n, axis=1)[k]
+    return _part(fused, down, k, n, *np.split(piece, 2, axis=1))
+
+
+def _alternate(fused, down, k, n):
+    w = len(down) // n
+    return _part(fused, down, k, n, fused[:, ::2][:, k * w:(k + 1) * w], fused[:, 1::2][:, k * w:(k + 1) * w])
+
+
 EXERCISES = {
     "6.1": Exercise(
-        1, "gated_width(d_model)", lambda d: 8 * d // 3, _width_inputs, {
-            "8 // 3 is 2: multiply first, divide last.": lambda d: 8 // 3 * d,
-            "Rounded too early: multiply first, divide once at the end.": (
-                lambda d: 4 * d // 3 * 2, lambda d: d // 3 * 8, lambda d: 4 * (2 * d // 3)),
-            "That is 2/3 of d_model: the plain width is 4 d_model, and 2/3 of it is 8/3 d_model.": lambda d: 2 * d // 3,
-            "Rounded up: the width must not give more weights.": lambda d: -(-8 * d // 3),
-            "Rounded to the nearest: the width must not give more weights, so round down.": lambda d: round(8 * d / 3),
-            "That is 4 d_model, the plain width: with a third matrix, take 2/3 of it.": lambda d: 4 * d,
-            "4 d_model / 3: a gated FFN has 3 matrices instead of 2, so its width is 2/3 of 4 d_model.":
-                lambda d: 4 * d // 3,
-            "That is 2/3 of d_model, and not rounded: the plain width is 4 d_model.": lambda d: 2 / 3 * d,
-            "3/8 instead of 8/3.": lambda d: 3 * d // 8,
-            "3/2 instead of 2/3: a third matrix means a smaller width.": lambda d: 6 * d,
-            "Not rounded: a width is a whole number.": lambda d: 8 * d / 3,
+        1, "tokens_that_fit(free, n_layers, n_heads, d_head, n_bytes)",
+        lambda free, L, h, d, b: free // (2 * L * h * d * b), _cache_inputs, {
+            "A factor 2 is missing: a token keeps a key *and* a value.":
+                lambda free, L, h, d, b: free // (L * h * d * b),
+            "That counts numbers, not bytes: n_bytes is not used.": lambda free, L, h, d, b: free // (2 * L * h * d),
+            "The 2 for key and value and n_bytes are both missing.": lambda free, L, h, d, b: free // (L * h * d),
+            "That is the cache of one layer: each of the n_layers keeps its own.":
+                lambda free, L, h, d, b: free // (2 * h * d * b),
+            "That is one head: each of the n_heads keeps a key and a value.":
+                lambda free, L, h, d, b: free // (2 * L * d * b),
+            "A key has d_head numbers in each head: d_head is not used.":
+                lambda free, L, h, d, b: free // (2 * L * h * b),
+            "n_bytes is fixed: 2 bytes is only one of the formats.": lambda free, L, h, d, b: free // (4 * L * h * d),
+            "n_bytes is taken as bits: it is bytes already.": lambda free, L, h, d, b: 8 * free // (2 * L * h * d * b),
+            "Rounded up: the last token does not fit.": lambda free, L, h, d, b: -(-free // (2 * L * h * d * b)),
+            "Rounded to the nearest: half a token does not fit.":
+                lambda free, L, h, d, b: round(free / (2 * L * h * d * b)),
+            "Not rounded: the number of tokens is a whole number, rounded down.":
+                lambda free, L, h, d, b: free / (2 * L * h * d * b),
+            "That is the bytes of one token: how often do they go into free?":
+                lambda free, L, h, d, b: 2 * L * h * d * b,
+            "Brackets: free // a * b divides by a only and multiplies by b.": (
+                lambda free, L, h, d, b: free // 2 * L * h * d * b, lambda free, L, h, d, b: free / 2 * L * h * d * b),
         }),
     "6.2": Exercise(
         2, "round_up(n, multiple_of)", lambda n, m: -(-n // m) * m, _multiple_inputs, {
@@ -58,30 +93,31 @@ EXERCISES = {
             "multiple_of is not used: 256 is only one of the rules.": lambda n, m: -(-n // 256) * 256,
         }),
     "6.3": Exercise(
-        2, "attention_flops(T, d_model)", lambda T, d: 8 * T * d * d + 4 * T * T * d, _flops_inputs, {
-            "Half of it: one multiply-add counts as 2 FLOPs.": lambda T, d: 4 * T * d * d + 2 * T * T * d,
-            "Half of 4 T² d is missing: scores and mixing (weights @ values) cost 2 T² d each. (A causal count halves "
-            "them; here every token looks at all T.)": (
-                lambda T, d: 8 * T * d * d + 2 * T * T * d, lambda T, d: 8 * T * d * d + 2 * T * (T + 1) * d),
-            "^ is not a power in Python: d_model ** 2, T ** 2.": (
-                lambda T, d: 8 * T * (d ^ 2) + 4 * (T ^ 2) * d, lambda T, d: 8 * T * d ^ 2 + 4 * T ^ 2 * d,
-                lambda T, d: (8 * T * d ^ 2) + (4 * T ^ 2 * d)),
-            "The scores and the mixing are missing: 4 T² d more.": lambda T, d: 8 * T * d * d,
-            "The projections are missing: four matrices, 8 T d² more.": lambda T, d: 4 * T * T * d,
-            "The output projection is missing: there are four matrices, q, k, v and o.":
-                lambda T, d: 6 * T * d * d + 4 * T * T * d,
-            "The projections are counted for one token: multiply them by T.": lambda T, d: 8 * d * d + 4 * T * T * d,
-            "That is the count for one token: all T of them do it.": lambda T, d: 8 * d * d + 4 * T * d,
-            "The projections are counted as one matrix: there are four, q, k, v and o.":
-                lambda T, d: 2 * T * d * d + 4 * T * T * d,
-            "In the projections a multiply-add counts as 1: "
-            "it counts as 2.": lambda T, d: 4 * T * d * d + 4 * T * T * d,
-            "Scores and mixing are counted for one token: each of the T tokens does it, T² in all.":
-                lambda T, d: 8 * T * d * d + 4 * T * d,
-            "That is the parameter count, 4 d²: computation grows with T.": lambda T, d: 4 * d * d,
-            "Scores and mixing have the roles of T and d_model swapped: 4 T² d, not 4 T d².":
-                lambda T, d: 8 * T * d * d + 4 * T * d * d,
-        }),
+        2, "device_part(W_fused, W_down, k, n)", _part, _part_inputs, {
+            "W_fused is cut straight into n pieces: then some devices get only gates, others only ups. Take gate and "
+            "up apart first.": _straight,
+            "Gate and up are swapped: the gate is the first half of W_fused.":
+                lambda F, D, k, n: (lambda g, u, d: (u, g, d))(*_part(F, D, k, n)),
+            "The columns of gate and up are taken alternately: here all gates come first, then all ups.": _alternate,
+            "W_down is cut by columns: row j belongs to unit j, so cut its rows.":
+                lambda F, D, k, n: _part(F, D, k, n, write=np.array_split(D, n, axis=1)[k]),
+            "W_down is not cut: device k keeps the rows of its own units.":
+                lambda F, D, k, n: _part(F, D, k, n, write=D),
+            "W_up is not cut: each device has the same units in gate and up.":
+                lambda F, D, k, n: _part(F, D, k, n, up=F[:, len(D):]),
+            "W_gate is not cut: each device has the same units in gate and up.":
+                lambda F, D, k, n: _part(F, D, k, n, gate=F[:, :len(D)]),
+            "Gate and up hold other units than the rows of W_down, which are those of device 0.":
+                lambda F, D, k, n: _part(F, D, k, n, write=D[:len(D) // n]),
+            "Every device gets the units of device 0: k is not used.": lambda F, D, k, n: _part(F, D, 0, n),
+            "k counts from 0: device 0 has the first units.": lambda F, D, k, n: _part(F, D, k - 1, n),
+            "Every n-th unit was taken: that split works, but device k shall have units that follow each other.":
+                lambda F, D, k, n: (F[:, :len(D)][:, k::n], F[:, len(D):][:, k::n], D[k::n]),
+            "Gate and up are cut by rows: their columns ask, one for each unit.":
+                lambda F, D, k, n: _part(F, D, k, n, np.array_split(F[:, :len(D)], n)[k],
+                                         np.array_split(F[:, len(D):], n)[k]),
+            "The units are not divided by n: device k has d_ff / n of them.": lambda F, D, k, n: _part(F, D, 0, 1),
+        }, returns=("W_gate", "W_up", "W_down")),
     "6.4": Exercise(
         3, "repaired_block_parameters(d_model, d_ff, n_heads, n_kv_heads)",
         lambda d, f, h, kv: _block(d, f, k=kv / h, v=kv / h), _block_inputs, {

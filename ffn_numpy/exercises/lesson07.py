@@ -1,18 +1,16 @@
-"""Lesson 07, in the block: both norms, the causal mask, a pre-norm block wired wrongly."""
+"""Lesson 07, in the block: a norm taken apart, the causal mask, a pre-norm block wired wrongly."""
 import numpy as np
 
-from ..block import layer_norm, rms_norm, softmax
+from ..block import rms_norm, softmax
 from . import ANY, Exercise
 
 
-def _rms_inputs(c):
-    scale = 0.03 if c.i == 3 else 2.0                                         # small once: eps becomes visible
-    return c.x(scale=scale) + 0.5 * scale, c.normal(c.d), (1.3e-3, 2.7e-3)[c.i % 2]  # x, gain, eps
+def _size_inputs(c):
+    return (c.f,)
 
 
-def _norm_inputs(c):
-    x, gain, eps = _rms_inputs(c)
-    return x, gain, c.normal(c.d), eps                                          # x, gain, bias, eps
+def _fold_inputs(c):
+    return 1 + 0.4 * c.normal(c.d), c.normal(c.d), c.normal(c.d, c.f), c.normal(c.f)  # gain, bias, W1, b1
 
 
 def _score_inputs(c):
@@ -29,13 +27,12 @@ def _block_inputs(c):
     return 3 * c.x() + 1, attend, ffn, norm1, norm2
 
 
-def _layer(x, gain, bias, eps, ddof=0, axis=-1, root=np.sqrt):
-    centred = x - x.mean(axis=axis, keepdims=True)
-    return centred / root(x.var(axis=axis, keepdims=True, ddof=ddof) + eps) * gain + bias
+def _centring(d):
+    return np.eye(d) - 1 / d
 
 
-def _rms(x, gain, eps, mean=np.mean, root=np.sqrt, axis=-1):
-    return x / root(mean(x * x, axis=axis, keepdims=True) + eps) * gain
+def _fold(gain, bias, W1, b1):
+    return gain[:, None] * W1, b1 + bias @ W1
 
 
 def _nan_softmax(scores):
@@ -58,70 +55,45 @@ def _pre_norm(x, attend, ffn, norm1, norm2):
 
 EXERCISES = {
     "7.1": Exercise(
-        1, "my_rms_norm(x, gain, eps)", rms_norm, _rms_inputs, {
-            "The mean is subtracted: that is layer_norm; rms_norm only scales.":
-                lambda x, g, eps: _layer(x, g, np.zeros_like(g), eps),
-            "The square root is missing: divide by the root of the mean square.":
-                lambda x, g, eps: _rms(x, g, eps, root=np.asarray),
-            "The squares are summed: rms is the root of their *mean*.": lambda x, g, eps: _rms(x, g, eps, np.sum),
-            "The mean of |x|: square first, take the mean, then the root.":
-                (lambda x, g, eps: x / (np.abs(x).mean(axis=-1, keepdims=True) + eps) * g,
-                 lambda x, g, eps: x / np.sqrt(x * x + eps).mean(axis=-1, keepdims=True) * g),
-            "The gain is missing.": lambda x, g, eps: _rms(x, np.ones_like(g), eps),
-            "The mean runs over the tokens (axis=0): each token is normalised by itself, axis=-1.":
-                lambda x, g, eps: _rms(x, g, eps, axis=0),
-            "One mean for all tokens: each token has its own, axis=-1 and keepdims=True.":
-                lambda x, g, eps: _rms(x, g, eps, axis=None),
-            "eps is missing: it stands beside the mean square, under the root.": lambda x, g, eps: _rms(x, g, 0 * eps),
-            "eps is an argument: use it, not a fixed number.": tuple(
-                lambda x, g, eps, e=e: _rms(x, g, e) for e in (1e-5, 1e-6, 1e-8)),
-            "The mean lost its axis: one number for each token must stand in a column (keepdims=True).":
-                lambda x, g, eps: x / np.sqrt((x * x).mean(axis=-1) + eps) * g,
-            "eps stands outside the root: sqrt(mean square + eps).":
-                lambda x, g, eps: x / (np.sqrt((x * x).mean(axis=-1, keepdims=True)) + eps) * g,
-            "Multiplied by the rms instead of divided.":
-                lambda x, g, eps: x * np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps) * g,
-            "Divided by the std: that is not the rms when the mean is not 0.":
-                lambda x, g, eps: x / np.sqrt(x.var(axis=-1, keepdims=True) + eps) * g,
+        1, "centring_matrix(d)", _centring, _size_inputs, {
+            "1 is subtracted everywhere: the mean is the sum *divided by d*.": lambda d: np.eye(d) - 1,
+            "That gives the mean itself: it is to be subtracted from x.": lambda d: np.full((d, d), 1 / d),
+            "That changes nothing: the mean is missing.": lambda d: np.eye(d),
+            "Only a share of the number itself is subtracted: every entry needs - 1/d, off the diagonal, too.":
+                lambda d: np.eye(d) - np.eye(d) / d,
+            "The sign is turned around: x minus its mean, not the mean minus x.": lambda d: 1 / d - np.eye(d),
+            "Brackets: only the 1 is divided by d, not the identity matrix.": lambda d: (np.eye(d) - 1) / d,
+            "That adds the mean: subtract it.": lambda d: np.eye(d) + 1 / d,
+            "That subtracts the mean of the *other* numbers: the mean is over all d, the number itself included.":
+                lambda d: np.eye(d) - (1 - np.eye(d)) / (d - 1),
+            "The diagonal stays 1: the number itself is a part of the mean, so 1 - 1/d.":
+                lambda d: np.eye(d) - (1 - np.eye(d)) / d,
+            "A row came back: d numbers in, d numbers out is a (d, d) matrix.": (
+                lambda d: np.ones(d) / d, lambda d: np.ones(d) - 1 / d),
+            "np.ones is a matrix full of ones: the one that leaves x as it is, is np.eye.":
+                lambda d: np.ones((d, d)) - 1 / d,
         }),
     "7.2": Exercise(
-        2, "my_layer_norm(x, gain, bias, eps)", layer_norm, _norm_inputs, {
-            "The mean is not subtracted: that is an rms_norm.":
-                lambda x, g, b, eps: _rms(x, g, eps) + b,
-            "The mean is not subtracted, though the std is right.":
-                lambda x, g, b, eps: x / np.sqrt(x.var(axis=-1, keepdims=True) + eps) * g + b,
-            "Mean and variance run over the tokens (axis=0): each token is normalised by itself, axis=-1.":
-                lambda x, g, b, eps: _layer(x, g, b, eps, axis=0),
-            "One mean and variance for all tokens: each token has its own, axis=-1 and keepdims=True.":
-                lambda x, g, b, eps: _layer(x, g, b, eps, axis=None),
-            "The variance divides by d - 1: layer_norm divides by d (np.var without ddof).":
-                lambda x, g, b, eps: _layer(x, g, b, eps, ddof=1),
-            "Divided by the variance: take its square "
-            "root.": lambda x, g, b, eps: _layer(x, g, b, eps, root=np.asarray),
-            "The bias is missing.": lambda x, g, b, eps: _layer(x, g, 0 * b, eps),
-            "The gain is missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), b, eps),
-            "Gain and bias are both missing.": lambda x, g, b, eps: _layer(x, np.ones_like(g), 0 * b, eps),
-            "The mean has to be subtracted before squaring: the variance is the mean of (x - mean)².":
-                lambda x, g, b, eps: (x - x.mean(-1, keepdims=True))
-                / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * g + b,
-            "Divided by the number of tokens, len(x): a mean over the numbers of one token divides by x.shape[-1].":
-                lambda x, g, b, eps: (lambda m: (x - m) / np.sqrt(((x - m) ** 2).sum(-1, keepdims=True) / len(x) + eps)
-                                      * g + b)(x.sum(-1, keepdims=True) / len(x)),
-            "Brackets: (x - mean) as a whole is divided.":
-                lambda x, g, b, eps: x - x.mean(-1, keepdims=True) / np.sqrt(x.var(-1, keepdims=True) + eps) * g + b,
-            "eps is an argument: use it, not a fixed number.": tuple(
-                lambda x, g, b, eps, e=e: _layer(x, g, b, e) for e in (1e-5, 1e-6, 1e-8)),
-            "Mean and variance lost their axis: one number for each token must stand in a column (keepdims=True).": (
-                lambda x, g, b, eps: (x - x.mean(-1)) / np.sqrt(x.var(-1) + eps) * g + b,
-                lambda x, g, b, eps: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1) + eps) * g + b),
-            "Gain and bias are swapped.": lambda x, g, b, eps: _layer(x, b, g, eps),
-            "The bias is added before the gain: gain * normalised + bias.":
-                lambda x, g, b, eps: (_layer(x, np.ones_like(g), b, eps)) * g,
-            "eps is missing: it stands beside the variance, "
-            "under the root.": lambda x, g, b, eps: _layer(x, g, b, 0 * eps),
-            "eps stands outside the root: sqrt(variance + eps), not sqrt(variance) + eps.":
-                lambda x, g, b, eps: (x - x.mean(-1, keepdims=True)) / (x.std(-1, keepdims=True) + eps) * g + b,
-        }),
+        2, "fold_norm(gain, bias, W1, b1)", _fold, _fold_inputs, {
+            "The gain is put on the columns of W1: it belongs to the numbers that go in, the rows, gain[:, None] * W1.":
+                lambda g, b, W, b1: (W * g, b1 + b @ W),
+            "The gain is missing: gain[:, None] * W1.": lambda g, b, W, b1: (W, b1 + b @ W),
+            "The norm's bias is missing in b.": lambda g, b, W, b1: (g[:, None] * W, b1),
+            "The norm's bias is not lifted: it goes through W1, like everything that comes out of the norm.":
+                lambda g, b, W, b1: (g[:, None] * W, b1 + b),
+            "The norm's bias is multiplied by the gain: it is added after the gain, so it goes through W1 as it is.":
+                lambda g, b, W, b1: (g[:, None] * W, b1 + b @ (g[:, None] * W)),
+            "Divided by the gain instead of multiplied.": lambda g, b, W, b1: (W / g[:, None], b1 + b @ W),
+            "b1 is lost: the norm's bias comes on top of it.": lambda g, b, W, b1: (g[:, None] * W, b @ W),
+            "The norm's bias is subtracted: add it.": lambda g, b, W, b1: (g[:, None] * W, b1 - b @ W),
+            "W and b are returned in the other order.": lambda g, b, W, b1: _fold(g, b, W, b1)[::-1],
+            "Used 1 + gain, as Gemma stores it: here the gain is used as it is.":
+                lambda g, b, W, b1: ((1 + g)[:, None] * W, b1 + b @ W),
+            "The bias was added to W1: it becomes a part of b.":
+                lambda g, b, W, b1: (g[:, None] * W + b[:, None], b1),
+            "The gain is multiplied into a vector: @ sums over d, and W must stay a (d, d_ff) matrix.":
+                lambda g, b, W, b1: (g @ W, b1 + b @ W),
+        }, returns=("W", "b")),
     "7.3": Exercise(
         2, "causal_weights(scores)", _causal, _score_inputs, {
             "There is no mask: token t may look at tokens 0 to t only.": softmax,

@@ -41,6 +41,14 @@ def _first_to_last(W):
     return layer
 
 
+def _last_to_first(W):
+    def layer(x):
+        y = x @ W.astype(x.dtype)                                               # (T, d)
+        y[0] += y[-1]                                                           # only the last token is seen
+        return y
+    return layer
+
+
 def _pair(W):
     def layer(x):
         y = x @ W.astype(x.dtype)                                               # (T, d)
@@ -69,7 +77,7 @@ def _in_place_last(W):
 
 def _in_place_middle(W):
     def layer(x):
-        x[2] += 1
+        x[2] += 1e-6                                                            # too little for np.allclose
         return x @ W.astype(x.dtype)
     return layer
 
@@ -141,7 +149,7 @@ def _healthy(x, Wg, Wu, Wd):
 
 EXERCISES = {
     "11.1": Exercise(
-        1, "keeps_dtype(layer, x)", _keeps_dtype, _trials(_plain, _creeping, _narrowing, _exchanging), {
+        1, "keeps_dtype(layer, x)", _keeps_dtype, _trials(_plain, _creeping, _narrowing, _exchanging, _narrowing), {
             "Only the dtype of x as it came is tried: a layer that always returns float64 passes with a float64 x. "
             "Try float32, too.": lambda layer, x: layer(x).dtype == x.dtype,
             "Only float32 is tried: a layer that always returns float32 passes.":
@@ -161,7 +169,7 @@ EXERCISES = {
         }, ROWS),
     "11.2": Exercise(
         2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _looking_ahead, _first_to_last, _pair,
-                                                    _looking_back), {
+                                                    _looking_back, _last_to_first), {
             "True for every layer: is the changed token itself left out, is x copied anew for each token, "
             "is a *row* changed?":
                 lambda layer, x: True,
@@ -198,6 +206,8 @@ EXERCISES = {
             "False for every layer: either `before` is no copy (x, x[:]), or the layer got a copy, "
             "or not the numbers were compared.":
                 lambda layer, x: False,
+            "np.allclose forgives small changes: compare exactly, np.array_equal or (x != before).any().":
+                lambda layer, x: (lambda b: layer(x) is not None and not np.allclose(x, b))(x.copy()),
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
             "Only the sum (or mean) is compared: numbers that trade places are not noticed.":
