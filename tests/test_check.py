@@ -1,4 +1,5 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
+import math
 import re
 import signal
 import threading
@@ -278,6 +279,11 @@ class Speechless(Exception):
 ])
 def test_numpys_words_are_put_plainly(answer, words):
     assert f" ({words}" in message("1.1", answer)
+
+
+def test_an_error_in_no_line_of_the_answer_names_none():
+    said = message("2.1", math.exp)
+    assert said.endswith(" (float(...) and the functions of math take one number; for arrays use those of np.)")
 
 
 def test_what_an_error_says_is_one_short_line():
