@@ -1,4 +1,5 @@
 """The exercise checks: every known mistake gets its own message, other right styles pass, nonsense stays calm."""
+import io
 import math
 import re
 import signal
@@ -365,6 +366,14 @@ def test_a_check_leaves_the_world_as_it_was():
     message("2.2", meddling)
     assert np.array_equal(np.random.get_state()[1], state)
     assert warnings.filters == filters and np.geterr() == settings
+
+
+def test_a_console_without_ticks_gets_a_question_mark(monkeypatch):
+    console = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", console)
+    check("6.2", find("6.2").right)
+    console.flush()
+    assert console.buffer.getvalue().decode().startswith(f"? 6.2 {find('6.2').call}: right on 6 random inputs")
 
 
 def test_show_guess(capsys):
