@@ -91,7 +91,7 @@ def test_every_stub_is_reported_as_not_attempted(path):
             except NotAttempted as error:
                 said.append(str(error))
             except NotImplementedError:
-                assert cell not in graded(nb)
+                assert cell not in graded(nb) and "raises-exception" in cell.metadata.get("tags", [])  # Run All goes on
     assert len(said) == len(own(path)) and all(s.startswith("○") and "Not attempted yet" in s for s in said)
 
 

@@ -77,14 +77,14 @@ def _in_place_last(W):
 
 def _in_place_middle(W):
     def layer(x):
-        x[2] += 1e-6                                                            # too little for np.allclose
+        x[2] += 1
         return x @ W.astype(x.dtype)
     return layer
 
 
 def _in_place_all(W):
     def layer(x):
-        x += 1
+        x += 1e-6                                                               # too little for np.allclose
         return x @ W.astype(x.dtype)
     return layer
 
@@ -210,8 +210,9 @@ EXERCISES = {
                 lambda layer, x: (lambda b: layer(x) is not None and not np.allclose(x, b))(x.copy()),
             "True only if *every* number has changed: one is enough (any, not all).":
                 lambda layer, x: (lambda b: layer(x) is not None and bool((x != b).all()))(x.copy()),
-            "Only the sum (or mean) is compared: numbers that trade places are not noticed.":
-                lambda layer, x: (lambda s: layer(x) is not None and not np.isclose(x.sum(), s))(x.sum()),
+            "Only the sum (or mean) is compared: numbers that trade places are not noticed.": (
+                lambda layer, x: (lambda s: layer(x) is not None and bool(x.sum() != s))(x.sum()),
+                lambda layer, x: (lambda s: layer(x) is not None and not np.isclose(x.sum(), s))(x.sum())),
             "True for every layer: compare the numbers of x before and after the call, not the output, not the names.":
                 lambda layer, x: True,
             "The wrong way round: True means that the input was changed.":
