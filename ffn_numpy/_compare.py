@@ -49,6 +49,8 @@ def dtype_message(got, right):
                     "dtype, np.sqrt(a number) (use math.sqrt), or a list that became an array.")
         if right.dtype.kind == got.dtype.kind == "f":
             return f"Right values, but {right.dtype} came back as {got.dtype}: the result should follow the input."
+        if right.dtype == np.int8:
+            return f"Right values, but as {got.dtype}, and int8 is asked for: one byte a number is the point."
     return None
 
 

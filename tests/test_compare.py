@@ -126,6 +126,8 @@ CREEP = ("Right values, but float32 came back as float64: look for np.zeros, np.
     (A, A.astype(np.float16), f"Right values, but float16 came back as float64: {FOLLOW}"),
     (SINGLE, A.astype(np.float16), f"Right values, but float16 came back as float32: {FOLLOW}"),
     (A, A, None), (A.tolist(), SINGLE, None), (np.array([1.0]), np.array([1]), None),
+    (np.array([1]), np.array([1], np.int8), "Right values, but as int64, and int8 is asked for: one byte a number is "
+                                            "the point."),
     (np.array([1]), np.array([1.0]), None), (3, 3.0, None), (3, 3, None), (True, True, None),
     (3.0, 3, "Right value, but 3.0 is a float: it should be a whole number; use int(...) or //."),
     (np.float64(3), 3, "Right value, but 3.0 is a float: it should be a whole number; use int(...) or //."),

@@ -24,8 +24,10 @@ def _writer_inputs(c):
 def _silent_inputs(c):
     W1, b1, W2 = c.normal(c.d, c.f + 4), c.normal(c.f + 4), c.normal(c.f + 4, c.d)
     x = c.normal(c.lead[0], c.d)
-    for j in c.rng.permutation(c.f + 4)[:3]:                                    # silent on x: below 0 at every token
+    *below, zero = c.rng.permutation(c.f + 4)[:4]
+    for j in below:                                                             # silent on x: below 0 at every token
         b1[j] = -1.0 - (x @ W1[:, j]).max()
+    W1[:, zero] = b1[zero] = 0                                                  # exactly 0 is silent, too
     loud = c.rng.integers(0, c.f + 4)
     b1[loud] = 0.5 - (x @ W1[:, loud]).max()                                    # fires, but not on average
     return x, W1, b1, W2
@@ -91,6 +93,8 @@ EXERCISES = {
                        lambda x, W1, b1, W2: _drop(x, W1, b1, W2, (x @ W1 + b1 > 0).mean(axis=0) > 0.5)),
             "The silent units were kept and the others dropped.":
                 lambda x, W1, b1, W2: _drop(x, W1, b1, W2, ~_silent(x, W1, b1, W2)),
+            "A unit whose number is exactly 0 does not fire: > 0, not >= 0.":
+                lambda x, W1, b1, W2: _drop(x, W1, b1, W2, (x @ W1 + b1 >= 0).any(axis=0)),
             "Whether a unit fires was read without b1: x @ W1 + b1 > 0.":
                 lambda x, W1, b1, W2: _drop(x, W1, b1, W2, (x @ W1 > 0).any(axis=0)),
             "The columns of W1 are gone, b1 still has all its numbers.":
