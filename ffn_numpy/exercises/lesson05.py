@@ -46,6 +46,9 @@ def _int8_inputs(c):
     rows[0] *= 900                                                              # one loud token
     if len(rows) > 2:
         rows[1] = 0                                                             # one that is 0 altogether
+    if len(rows) > 3:
+        rows[2] = 0
+        rows[2, :2] = 1, -1                                                     # one whose sum is 0
     return (a,)
 
 
@@ -65,6 +68,12 @@ def _int8(a, axis=-1, limit=127, whole=np.rint, guard=True):
     largest = np.abs(a).max(axis=axis, keepdims=True)                           # (..., 1)
     step = np.where(largest == 0, 1, largest / limit) if guard else largest / limit
     return whole(a / step).astype(np.int8), step
+
+
+def _int8_guarded_by_sum(a):
+    largest = np.abs(a).max(axis=-1, keepdims=True)                             # (..., 1)
+    step = np.where(a.sum(axis=-1, keepdims=True) == 0, 1, largest / 127)
+    return np.rint(a / step).astype(np.int8), step
 
 
 EXERCISES = {
@@ -141,6 +150,8 @@ EXERCISES = {
                 (lambda a: _int8(a, whole=np.trunc), lambda a: _int8(a, whole=np.trunc, guard=False)),
             "Right but for a token that is 0 altogether: its step is 0 and 0 / 0 is no number. Give it the step 1.":
                 lambda a: _int8(a, guard=False),
+            "A token whose sum is 0 got the step 1: numbers may cancel and still not be 0. Ask for the largest size.":
+                _int8_guarded_by_sum,
             "One step for each hidden unit: the loud token still decides. One for each token, axis=-1.":
                 lambda a: _int8(a, axis=tuple(range(np.ndim(a) - 1)) if np.ndim(a) > 1 else None),
             "Divided by 128: the largest number becomes 128, which int8 does not have; 127.":
