@@ -115,6 +115,14 @@ def number(name, value, expected):
     return value
 
 
+def not_negative(name, value):
+    """Return `value` if it is a number that is at least 0."""
+    expected = "a number that is at least 0"
+    if not number(name, value, expected) >= 0:
+        raise ValueError(f"{name} must be {expected}, got {short(value)}")
+    return value
+
+
 def generator(name: str, value: Any) -> np.random.Generator:
     """Return `value` if it is a numpy.random.Generator; a seed is no generator."""
     if not isinstance(value, np.random.Generator):

@@ -13,7 +13,7 @@ from ._validate import (
     float_array,
     float_dtype,
     narrow,
-    number,
+    not_negative,
     one_of,
     positive_int,
     random_generator,
@@ -320,7 +320,7 @@ class TransformerBlock(Layer):
         elif name == "n_heads" and self.d_model % positive_int("n_heads", value):
             raise ValueError(f"n_heads must divide d_model = {self.d_model}, got {short(value)}")
         elif name == "eps":
-            value = EPS.get(self.norm) if value is None else _eps(value)
+            value = EPS.get(self.norm) if value is None else float(not_negative("eps", value))
         elif name == "ffn" and value is not None:
             if not isinstance(value, Layer) or isinstance(value, TransformerBlock):
                 raise TypeError(f"ffn must be a FeedForward, GatedFeedForward, MixtureOfExperts or None, "
@@ -453,12 +453,6 @@ class TransformerBlock(Layer):
 
 # ---------------------------------------------------------------- the norms, forward and back
 
-def _eps(eps):
-    if not number("eps", eps, "a number that is at least 0") >= 0:
-        raise ValueError(f"eps must be a number that is at least 0, got {short(eps)}")
-    return float(eps)
-
-
 def _public_norm(kind, x, gain, bias, eps):
     """A norm with its arguments checked, in the dtype of its inputs."""
     gain = float_array("gain", gain)
@@ -468,7 +462,8 @@ def _public_norm(kind, x, gain, bias, eps):
     if bias is not None and bias.shape != gain.shape:
         raise ValueError(f"bias must have gain's shape {gain.shape}, got {bias.shape}")
     x = vectors("x", x, gain.size, "d_model", "gain has")
-    return narrow(_norm(kind, wide(x), gain, bias, _eps(eps))[0], x, gain, *([] if bias is None else [bias]))
+    eps = float(not_negative("eps", eps))
+    return narrow(_norm(kind, wide(x), gain, bias, eps)[0], x, gain, *([] if bias is None else [bias]))
 
 
 def _norm(kind, x, gain, bias, eps):

@@ -162,22 +162,31 @@ class _Doubled(Exception):
 
 
 def _without_doubles(pairs):
-    names = dict(pairs)
-    if len(names) < len(pairs):
-        raise _Doubled(next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i])))
+    names = {}
+    for name, entry in pairs:
+        if name in names:
+            raise _Doubled(name)
+        names[name] = entry
     return names
 
 
 def _check_ranges(path, header):
     """Tensors lie back to back, as the format demands: no two share numbers, nothing lies between them."""
-    ranges = [(e["data_offsets"], name) for name, e in header.items()
-              if isinstance(e, dict) and isinstance(e.get("data_offsets"), list)
-              and [type(n) for n in e["data_offsets"]] == [int, int]]
-    ranges.sort(key=lambda entry: entry[0])
-    for ((_, end), name), ((start, _), other) in zip(ranges, ranges[1:]):
-        if start != end and len(ranges) == len(header):
+    offsets = {name: e.get("data_offsets") for name, e in header.items() if isinstance(e, dict)}
+    ranges = [(*pair, name) for name, pair in offsets.items()
+              if isinstance(pair, list) and [type(n) for n in pair] == [int, int]]
+    if len(ranges) < len(header):
+        return  # an entry that is broken is refused when its tensor is wanted
+    for (_, end, name), (start, _, other) in _neighbours(ranges):
+        if start != end:
             what = "share numbers" if start < end else "have numbers between them that belong to none"
             raise ValueError(f"{path} is broken: {name} and {other} {what}")
+
+
+def _neighbours(ranges):
+    """Pairs of (start, end, name) that follow each other in the file."""
+    ranges = sorted(ranges, key=lambda r: r[:2])
+    return zip(ranges, ranges[1:])
 
 
 def _sharded(path, prefix):
@@ -315,8 +324,8 @@ def read_gguf(path: str | os.PathLike, prefix: str = "") -> TensorFile:
         tensors = gguf.GGUFReader(path).tensors
     except Exception as error:  # whatever a file that is cut off makes the library raise
         raise ValueError(f"{path} is not a whole GGUF file: {short(str(error))}") from None
-    ranges = sorted((int(t.data_offset), int(t.data_offset) + int(t.n_bytes), t.name) for t in tensors)
-    for (_, end, name), (begin, _, other) in zip(ranges, ranges[1:]):
+    ranges = [(int(t.data_offset), int(t.data_offset) + int(t.n_bytes), t.name) for t in tensors]
+    for (_, end, name), (begin, _, other) in _neighbours(ranges):
         if begin < end:  # the library does not look
             raise ValueError(f"{path} is broken: {name} and {other} share numbers")
     entries = {t.name: ((lambda t=t: _dequantize(gguf, t, path)), tuple(int(n) for n in t.shape[::-1]))

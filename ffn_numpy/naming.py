@@ -493,28 +493,28 @@ def _dense(source, parts, options):
         W = {role: w.T for role, w in W.items()}  # all (in, out) from here on
     _refuse_leftovers(source, parts, d_ff=W["down"].shape[0])
     activation = _activation(source, parts, options)
+    if options.fused and "fused" not in W:
+        raise ValueError(f"fused = {options.fused!r} is given, but no part of this FFN is fused")
     if not parts.gated:
-        _refuse_fused(options.fused)
         return FeedForward(W["lift"], b["lift"], W["down"], b["down"], activation)
     if "fused" in W:
-        order = options.fused or (parts.family.fused if parts.family else None)
-        audio = options.config.get("model_type") == "phi4_multimodal_audio" or "feed_forward_" in source.prefix
-        if audio and not options.fused:
-            raise ValueError(f"fused must be given for {source.prefix}{parts.weights['fused']}: the audio part of "
-                             f"Phi-4-multimodal stacks [up; gate] under the name that others use for [gate; up]")
-        if order is None:
-            raise ValueError("fused must be given with names: 'gate_up', 'up_gate' or 'interleaved'; neither shapes "
-                             "nor values tell it")
+        order = _fused_order(source, parts, options)
         W["gate"], W["up"] = _unfuse(W["fused"], order)                             # (d_model, d_ff) each
         b["gate"], b["up"] = (None, None) if b["fused"] is None else _unfuse(b["fused"], order)  # (d_ff,) each
-    else:
-        _refuse_fused(options.fused)
     return GatedFeedForward(W["gate"], W["up"], W["down"], b["gate"], b["up"], b["down"], activation)
 
 
-def _refuse_fused(fused):
-    if fused is not None:
-        raise ValueError(f"fused = {fused!r} is given, but no part of this FFN is fused")
+def _fused_order(source, parts, options):
+    """Which half of the fused matrix is the gate: what the caller says, else the family's usual order."""
+    if options.fused:
+        return options.fused
+    if options.config.get("model_type") == "phi4_multimodal_audio" or "feed_forward_" in source.prefix:
+        raise ValueError(f"fused must be given for {source.prefix}{parts.weights['fused']}: the audio part of "
+                         f"Phi-4-multimodal stacks [up; gate] under the name that others use for [gate; up]")
+    if parts.family is None:
+        raise ValueError("fused must be given with names: 'gate_up', 'up_gate' or 'interleaved'; neither shapes "
+                         "nor values tell it")
+    return parts.family.fused
 
 
 def _unfuse(array, order):
@@ -729,12 +729,11 @@ def _record(source):
         router = source.weight(mixture.router)
         if router and len(source.shapes[router]) == 2:
             n_experts, d_model = source.shapes[router]
-            one = source.under("experts.0.")
             if mixture.stacked and all(map(source.weight, mixture.stacked)):
                 down = source.shapes[source.weight(list(mixture.stacked)[-1])]
                 d_ff = next((n for n in down[1:] if n != d_model), d_model)
                 return FFNRecord(source.prefix, mixture.models, d_model, d_ff, True, n_experts)
-            if not mixture.stacked and (expert := _record(one)):
+            if not mixture.stacked and (expert := _record(source.under("experts.0."))):
                 return expert._replace(prefix=source.prefix, family=mixture.models, n_experts=n_experts)
     for family in _families(source):
         if sizes := _sizes(source, family):

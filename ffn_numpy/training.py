@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._validate import float_array, generator, indices, narrow, number, positive_int, random_generator, short, wide
+from ._validate import (
+    float_array,
+    generator,
+    indices,
+    narrow,
+    not_negative,
+    number,
+    positive_int,
+    random_generator,
+    short,
+    wide,
+)
 from .block import TransformerBlock
 from .ffn import FeedForward, GatedFeedForward, make_ffn, random_matrix
 
@@ -138,8 +149,7 @@ class Adam:
             raise TypeError(f"betas must be two numbers in [0, 1), got {short(betas)}") from None
         if not (0 <= b1 < 1 and 0 <= b2 < 1):
             raise ValueError(f"betas must be two numbers in [0, 1), got {short(betas)}")
-        if not number("eps", eps, "a number that is at least 0") >= 0:
-            raise ValueError(f"eps must be a number that is at least 0, got {short(eps)}")
+        not_negative("eps", eps)
         if not isinstance(parameters, dict) or not all(isinstance(p, np.ndarray) for p in parameters.values()):
             raise TypeError(f"parameters must be a dict of name -> ndarray, got {short(parameters)}")
         self.parameters, self.betas, self.eps, self.t = parameters, (b1, b2), eps, 0
