@@ -264,7 +264,8 @@ def distribution(arrays: Mapping[str, ArrayLike], ax: Axes | None = None, bins: 
     -------
     Axes
         The histogram: height is the share of *all* values, so bars and zeros sum to 1. Where an array
-        holds exact zeros, `ax.child_axes[0]` is the strip with their shares, on the same scale.
+        holds exact zeros, `ax.child_axes[0]` is the strip with their shares, on the same scale
+        (with `log`, on one from 0 to 1).
 
     Raises
     ------
@@ -322,16 +323,20 @@ def _edges(arrays, bins, limits):
 
 
 def _zero_strip(ax, share, colors):
-    """The shares of exact zeros beside a histogram, on its scale."""
-    strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=ax)
+    """The shares of exact zeros beside a histogram: on its scale, or from 0 to 1 if that is logarithmic."""
+    log = ax.get_yscale() == "log"  # there, half as many would look almost as tall
+    strip = ax.inset_axes((1.03, 0, 0.07 * len(share), 1), sharey=None if log else ax)
     bars = strip.bar(range(len(share)), list(share.values()), color=[colors[label] for label in share])
-    strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=10)
+    strip.bar_label(bars, [f"{100 * z:.0f} %" for z in share.values()], fontsize=9)
     strip.set(xlim=(-0.7, len(share) - 0.3), title="exactly 0")
     strip.set_xticks(range(len(share)), list(share), rotation=90, fontsize=9)
     strip.tick_params(left=False, which="both", labelleft=False)
     strip.spines["left"].set_visible(False)
-    room = 5 if ax.get_yscale() == "log" else 1.12  # for the numbers on the bars
-    ax.set_ylim(top=room * max(ax.get_ylim()[1], *share.values()))
+    room = 1.12  # for the numbers on the bars
+    if log:
+        strip.set_ylim(0, room)
+    else:
+        ax.set_ylim(top=room * max(ax.get_ylim()[1], *share.values()))
 
 
 def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,

@@ -282,6 +282,16 @@ def test_distribution_draws_the_strip_when_it_is_told_to():
     assert not plots.distribution({"x": [1.0]}).child_axes
 
 
+def test_strip_beside_a_logarithmic_axis_is_linear():
+    """Bars on a logarithm would make 50 % nearly as tall as 100 %; and the histogram keeps its own range."""
+    arrays = {"a": np.array([0.0, 0.0, 0.0, 1.0]), "b": np.array([0.0, 1.0, 2.0, 3.0])}
+    ax, alone = (plots.distribution(arrays, log=True, zeros=zeros) for zeros in (True, False))
+    (strip,) = ax.child_axes
+    assert strip.get_yscale() == "linear" and strip.get_ylim() == (0, 1.12)
+    assert [b.get_height() for b in strip.patches] == [0.75, 0.25]
+    assert ax.get_yscale() == "log" and ax.get_ylim() == alone.get_ylim()
+
+
 @pytest.mark.parametrize("values, limits, bins, edges", [
     ([1.0, 3.0], None, 2, [1, 2, 3]), ([-1.5, 2.5], None, 4, [-2, -1, 0, 1, 2, 3]),  # widened: one edge is 0
     ([5.0], None, 4, [5.0, 5.25]), ([0.0], None, 2, [0, 0.5]), ([9.0], (-1, 1), 4, [-1, -0.5, 0, 0.5, 1]),
