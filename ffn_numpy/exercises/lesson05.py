@@ -1,7 +1,6 @@
 """Lesson 05, inside real models: who writes a number, silent units, means folded into a bias, int8 per token."""
 import numpy as np
 
-from ..activations import relu
 from . import ROWS, Exercise
 
 
@@ -34,7 +33,7 @@ def _silent_inputs(c):
 
 
 def _fold_inputs(c):
-    a, W2, b2 = relu(c.normal(c.lead[0], c.f + 2)), c.normal(c.f + 2, c.d), c.normal(c.d)
+    a, W2, b2 = c.normal(c.lead[0], c.f + 2), c.normal(c.f + 2, c.d), c.normal(c.d)  # of either sign: not only ReLU's
     gone = np.zeros(c.f + 2, bool)
     gone[c.rng.permutation(c.f + 2)[:3 + c.i % 2]] = True
     return a, W2, b2, gone
