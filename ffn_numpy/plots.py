@@ -339,6 +339,104 @@ def _zero_strip(ax, share, colors):
         ax.set_ylim(top=room * max(ax.get_ylim()[1], *share.values()))
 
 
+def computed_over_wanted(x: ArrayLike, computed: ArrayLike, wanted: ArrayLike, ax: Axes | None = None,
+                         dots: bool = False) -> Axes:
+    """What an FFN of one number computes, a thin line over the broad grey one that is wanted.
+
+    Parameters
+    ----------
+    x, computed, wanted : array_like (n,)
+    dots : bool
+        Dots and rings in place of lines: the function counts at these x only.
+
+    Returns
+    -------
+    Axes, holding the wanted line and then the computed one
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the three are not one-dimensional arrays of one length that hold finite numbers.
+
+    Examples
+    --------
+    >>> ax = computed_over_wanted([-1, 0, 1], [0, 0, 1], [1, 0, 1])
+    >>> [line.get_label() for line in ax.lines]
+    ['wanted', 'yours']
+    >>> plt.close(ax.figure)
+    """
+    x, computed, wanted = _same_shape({"x": x, "computed": computed, "wanted": wanted}, 1)
+    ax = _axes(ax)
+    broad, thin = ({"ls": "", "marker": "o", "ms": 10}, {"ls": "", "marker": ".", "ms": 6}) if dots else (
+        {"lw": 5}, {"lw": 1.5})
+    ax.plot(x, wanted, color="#BBBBBB", label="wanted", solid_capstyle="butt", antialiased=False, **broad)
+    ax.plot(x, computed, color=STAGE_COLORS["project_down"], label="yours", **thin)
+    ax.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def value_map(a: ArrayLike, b: ArrayLike, values: ArrayLike, limits: tuple[float, float],
+              ax: Axes | None = None, bar: bool = True) -> Axes:
+    """A map of a function of two numbers over a grid: a to the right, b up, one colour for each value.
+
+    Parameters
+    ----------
+    a, b, values : array_like (n,)
+        Every pair of the different a and the different b once, in any order.
+    limits : (low, high)
+        The values of the darkest colours; 0 is white if low < 0 < high.
+    bar : bool
+        Whether to add a colour bar.
+
+    Returns
+    -------
+    Axes, holding one image of shape (different b, different a)
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the three are not arrays of one length that hold finite numbers, or are no grid, or limits are not two
+        finite numbers with low < high.
+
+    Examples
+    --------
+    >>> ax = value_map([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 0, 1], limits=(-1, 1))
+    >>> ax.images[0].get_array().tolist()
+    [[0.0, 0.0], [0.0, 1.0]]
+    >>> plt.close(ax.figure)
+    """
+    a, b, values = _same_shape({"a": a, "b": b, "values": values}, 1)
+    low, high = _limits(limits)
+    (across, i), (up, j) = (np.unique(v, return_inverse=True) for v in (a, b))
+    if len(values) != len(across) * len(up) or len(set(zip(i, j))) != len(values):
+        raise ValueError(f"a and b must hold every pair of a grid once, got {len(values)} pairs of {len(across)} "
+                         f"different a and {len(up)} different b")
+    image = np.empty((len(up), len(across)))                                  # (different b, different a)
+    image[j, i] = values
+    ax = _axes(ax, (4, 3.2))
+    size = max(-low, high)
+    cmap, low, high = ("PuOr", -size, size) if low < 0 < high else ("Greys", low, high)
+    step = [(v[-1] - v[0]) / max(len(v) - 1, 1) or 1 for v in (across, up)]
+    extent = (across[0] - step[0] / 2, across[-1] + step[0] / 2, up[0] - step[1] / 2, up[-1] + step[1] / 2)
+    drawn = ax.imshow(image, origin="lower", extent=extent, aspect="auto", cmap=cmap, vmin=low, vmax=high)
+    if bar:
+        ax.figure.colorbar(drawn, ax=ax)
+    return ax
+
+
+def _same_shape(arrays, ndim):
+    """The arrays, or an error that names them: one shape, ndim axes, finite numbers, at least one."""
+    parts = [float_array(name, value) for name, value in arrays.items()]
+    *first, last = arrays
+    names = f"{', '.join(first)} and {last}"
+    what = {1: "arrays (n,)", 2: "matrices"}[ndim]
+    if any(p.ndim != ndim or p.shape != parts[0].shape for p in parts):
+        raise ValueError(f"{names} must be {what} of one shape, got {[p.shape for p in parts]}")
+    if not parts[0].size or not all(np.isfinite(p).all() for p in parts):
+        raise ValueError(f"{names} must hold finite numbers, got shape {parts[0].shape}")
+    return parts
+
+
 def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes | None = None,
                  mark: int | None = None) -> Axes:
     """Three heatmaps in a row: activated gate x value = product; negative cells carry a minus sign.
@@ -371,7 +469,9 @@ def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes
     ((2, 10), 2)
     >>> plt.close(ax.figure)
     """
-    parts = _heatmap_arguments(gate, value, product, mark)
+    parts = _same_shape({"gate": gate, "value": value, "product": product}, 2)
+    if mark is not None:
+        _check_mark(mark, len(parts[0]))
     rows, columns = parts[0].shape
     gap = np.full((rows, max(2, columns // 8)), np.nan)                       # (n_tokens, gap)
     image = np.hstack([parts[0], gap, parts[1], gap, parts[2]])               # (n_tokens, 3 d_ff + 2 gap)
@@ -395,14 +495,3 @@ def gate_heatmap(gate: ArrayLike, value: ArrayLike, product: ArrayLike, ax: Axes
     ax.spines[:].set_visible(False)
     ax.figure.colorbar(drawn, ax=ax, label="number", pad=0.01)
     return ax
-
-
-def _heatmap_arguments(gate, value, product, mark):
-    parts = [float_array(n, a) for n, a in (("gate", gate), ("value", value), ("product", product))]
-    if any(p.ndim != 2 or p.shape != parts[0].shape for p in parts):
-        raise ValueError(f"gate, value and product must be matrices of one shape, got {[p.shape for p in parts]}")
-    if not parts[0].size or not all(np.isfinite(p).all() for p in parts):
-        raise ValueError(f"gate, value and product must hold finite numbers, got shape {parts[0].shape}")
-    if mark is not None:
-        _check_mark(mark, len(parts[0]))
-    return parts
