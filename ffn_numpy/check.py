@@ -40,6 +40,8 @@ PLAIN_WORDS = {
     "object too deep": "a flat array is needed: .ravel().",
 }
 
+SILENCERS = {"errstate", "seterr", "catch_warnings", "simplefilter", "filterwarnings"}  # they turn warnings off
+
 
 class CheckFailed(AssertionError):
     """The answer is not right. Shown without a traceback in Jupyter, and still an error to nbgrader and nbclient."""
@@ -166,7 +168,7 @@ def _judge(exercise, answer, seed):
     if all(isinstance(t.got.error, NotImplementedError) and _raised_by(answer, t.got.error) for t in trials):
         raise NotAttempted("Not attempted yet: replace `raise NotImplementedError()` by your code.")
     try:
-        problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, trials)
+        problem = _wrong_values(exercise, answer, trials) or _wrong_manners(exercise, answer, trials)
     except Exception:  # an object whose own methods fail, or an array too large to compare
         kind = type(trials[0].got.value).__name__
         problem = f"Your function returned something that cannot be compared, of type {kind}."
@@ -284,8 +286,8 @@ def _raised_by(answer, error):
     return where.tb_frame.f_code is getattr(answer, "__code__", None)
 
 
-def _wrong_manners(exercise, trials):
-    """Right values, but inputs are changed, a warning is given, or the dtype is another."""
+def _wrong_manners(exercise, answer, trials):
+    """Right values, but inputs are changed, a warning is given or hidden, or the dtype is another."""
     for t in trials:
         if t.got.changed and not exercise.may_change_inputs:
             return (f"Right values, but your function changed its input {t.got.changed}, which the caller may still "
@@ -297,6 +299,33 @@ def _wrong_manners(exercise, trials):
         problem = dtype_message(t.got.value, t.right)
         if problem:
             return problem
+    if exercise.no_overflow and (name := _silencer(answer)):
+        return (f"Right values, but {name} stands in your function: it turns NumPy's warning off, and changes nothing "
+                "about the numbers. Leave it out, and use a form that cannot overflow.")
+    return None
+
+
+def _silencer(answer):
+    """What turns warnings off in the answer, or in a function of the same notebook that it calls; or None."""
+    own, todo, known = getattr(inspect.unwrap(answer), "__globals__", {}), [answer], set()
+    if str(own.get("__name__")).startswith("ffn_numpy."):
+        return None  # the package's own function
+    while todo:
+        part = todo.pop()
+        if any(isinstance(cell.cell_contents, np.errstate) for cell in getattr(part, "__closure__", None) or ()):
+            return "errstate"  # as a decorator
+        part = inspect.unwrap(part) if callable(part) else part
+        code = getattr(part, "__code__", part)
+        if not inspect.iscode(code) or code in known:
+            continue
+        known.add(code)
+        for name in code.co_names:
+            used = own.get(name)
+            if name in SILENCERS or used is np.errstate:
+                return name
+            if inspect.isfunction(used) and getattr(inspect.unwrap(used), "__globals__", None) is own:
+                todo.append(used)
+        todo += [constant for constant in code.co_consts if inspect.iscode(constant)]
     return None
 
 

@@ -207,6 +207,24 @@ def quiet(x):
 def my_silu(h):
     return h / (1 + np.exp(-h))
 '''),
+    ('2.2', 'naive formula under np.errstate: inf is harmless here, no warning appears',
+     "errstate stands in your function: it turns NumPy's warning off", '''
+def my_silu(h):
+    with np.errstate(over="ignore"):
+        return h / (1 + np.exp(-h))
+'''),
+    ('2.2', 'the warning is filtered, in a helper that the answer calls',
+     "catch_warnings stands in your function: it turns NumPy's warning off", '''
+import warnings
+
+def sigma(h):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return 1 / (1 + np.exp(-h))
+
+def my_silu(h):
+    return h * sigma(h)
+'''),
     ('2.2', 'clips h itself, so SiLU(1000) is 20',
      'numbers differ, for', '''
 def my_silu(h):
@@ -1702,7 +1720,7 @@ def mixes_tokens(layer, x):
     return False
 '''),
     ('11.2', 'forgets the copy: the changes pile up in x, so every ordinary layer seems to mix',
-     'True for every layer: is the changed token itself left out, is x', '''
+     'x itself is changed, so that every plain layer seems to mix', '''
 def mixes_tokens(layer, x):
     y = layer(x)
     for t in range(len(x)):
@@ -1710,6 +1728,64 @@ def mixes_tokens(layer, x):
         x2[t] = x2[t] * 2 + 1
         y2 = layer(x2)
         if (np.delete(y2, t, axis=0) != np.delete(y, t, axis=0)).any():
+            return True
+    return False
+'''),
+    ('11.2', 'forgets the copy, and sets each token to random numbers: True for every layer',
+     'True for every layer: is the changed token itself left out, is x', '''
+def mixes_tokens(layer, x):
+    rng = np.random.default_rng(5)
+    y = layer(x)
+    for t in range(len(x)):
+        x[t] = rng.normal(size=x.shape[1])
+        if np.abs(np.delete(layer(x) - y, t, axis=0)).max() > 1e-9:
+            return True
+    return False
+'''),
+    ('11.2', 'adds 1 to each token in turn: a layer norm in front of the mixing takes it away',
+     'A layer that mixes tokens *behind a layer norm* is not found', '''
+def mixes_tokens(layer, x):
+    y = layer(x)
+    for t in range(len(x)):
+        nudged = x.copy()
+        nudged[t] += 1
+        moved = np.abs(layer(nudged) - y).max(axis=1) > 1e-6
+        moved[t] = False
+        if moved.any():
+            return True
+    return False
+'''),
+    ('11.2', 'a large constant, 100, and allclose',
+     'A layer that mixes tokens *behind a layer norm* is not found', '''
+def mixes_tokens(layer, x):
+    for t in range(len(x)):
+        z = x.copy()
+        z[t] = z[t] + 100
+        a, b = np.delete(layer(x), t, axis=0), np.delete(layer(z), t, axis=0)
+        if not np.allclose(a, b):
+            return True
+    return False
+'''),
+    ('11.2', 'doubles each token: the norm takes the factor away, too',
+     'A layer that mixes tokens *behind a layer norm* is not found', '''
+def mixes_tokens(layer, x):
+    y, T = layer(x), len(x)
+    table = []
+    for t in range(T):
+        scale = np.ones((T, 1), dtype=x.dtype)
+        scale[t] = 2
+        table.append((layer(x * scale) != y).any(axis=1))
+    return bool((np.array(table) & ~np.eye(T, dtype=bool)).any())
+'''),
+    ('11.2', 'range(len(x) - 1): the last token is never changed',
+     'Not every token is changed: a layer in which one token looks at one', '''
+def mixes_tokens(layer, x):
+    rng = np.random.default_rng(1)
+    y = layer(x)
+    for t in range(len(x) - 1):
+        z = x.copy()
+        z[t] += rng.normal(size=x.shape[1])
+        if np.delete(layer(z) - y, t, axis=0).any():
             return True
     return False
 '''),
@@ -1749,6 +1825,32 @@ def repaired_patient(x, W_gate, W_up, W_down):
     up = x @ W_up
     act = np.where(gate > 0, gate / (1 + np.exp(-gate)), gate * np.exp(gate) / (1 + np.exp(gate)))
     return (act * up) / math.sqrt(W_up.shape[1]) @ W_down
+'''),
+    ('11.4', 'the right formula with exp, under np.errstate',
+     "errstate stands in your function: it turns NumPy's warning off", '''
+def repaired_patient(x, W_gate, W_up, W_down):
+    gate = x @ W_gate
+    up = x @ W_up
+    with np.errstate(over="ignore"):
+        p = gate / (1 + np.exp(-gate)) * up
+    return p / math.sqrt(W_up.shape[1]) @ W_down
+'''),
+    ('11.4', 'np.errstate as a decorator',
+     "errstate stands in your function: it turns NumPy's warning off", '''
+@np.errstate(all="ignore")
+def repaired_patient(x, W_gate, W_up, W_down):
+    gate = x @ W_gate
+    return gate / (1 + np.exp(-gate)) * (x @ W_up) / math.sqrt(W_up.shape[1]) @ W_down
+'''),
+    ('11.4', 'errstate under another name',
+     "quiet stands in your function: it turns NumPy's warning off", '''
+from numpy import errstate as quiet
+
+def repaired_patient(x, W_gate, W_up, W_down):
+    gate = x @ W_gate
+    with quiet(over="ignore"):
+        act = gate / (1 + np.exp(-gate))
+    return act * (x @ W_up) / math.sqrt(W_up.shape[1]) @ W_down
 '''),
     ('11.4', 'np.sqrt instead of math.sqrt: a float64 scalar that makes everything float64',
      'Right values, but float32 came back as float64: look for np.zeros,', '''
@@ -1860,11 +1962,6 @@ def quiet(x):
 def my_silu(h):
     e = np.exp(-np.abs(h))            # never larger than 1
     return np.where(h >= 0, h / (1 + e), h * e / (1 + e))
-'''),
-    ('2.2', 'naive formula under np.errstate: inf is harmless here, no warning appears', '''
-def my_silu(h):
-    with np.errstate(over="ignore"):
-        return h / (1 + np.exp(-h))
 '''),
     ('2.3', 'loop with the slope so far', '''
 def folds(t, y):
@@ -2474,6 +2571,24 @@ def mixes_tokens(layer, x):
     np.fill_diagonal(influence, 0)
     return bool(influence.max() > 0)
 '''),
+    ('11.2', 'takes the sign of each token away: no norm removes that', '''
+def mixes_tokens(layer, x):
+    y = layer(x)
+    sees = [np.delete(layer(np.where(np.arange(len(x))[:, None] == t, -x - 3 * np.sign(x), x)) != y, t, axis=0).any()
+            for t in range(len(x))]
+    return any(sees)
+'''),
+    ('11.2', 'one feature of one token, by 5', '''
+def mixes_tokens(layer, x):
+    before = layer(x.copy())
+    for t in range(len(x)):
+        after = x.copy()
+        after[t, 0] += 5
+        change = np.abs(layer(after) - before).sum(axis=1)
+        if change.sum() - change[t] > 0:
+            return True
+    return False
+'''),
     ('11.3', 'snapshot as a nested list', '''
 def changes_input(layer, x):
     snapshot = x.tolist()
@@ -2499,5 +2614,13 @@ def repaired_patient(x, A, B, C):
     def token(v):
         return np.matmul(silu(v @ A) * (v @ B) * (1 / d_ff ** 0.5), C)
     return np.apply_along_axis(token, -1, x)
+'''),
+    ('11.4', 'exp of -|gate| only: it cannot overflow', '''
+def stable_silu(g):
+    e = np.exp(-abs(g))
+    return g * np.where(g < 0, e, 1) / (1 + e)
+
+def repaired_patient(x, W_gate, W_up, W_down):
+    return stable_silu(x @ W_gate) * (x @ W_up) / math.sqrt(W_gate.shape[-1]) @ W_down
 '''),
 ]

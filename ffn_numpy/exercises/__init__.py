@@ -57,6 +57,7 @@ class Exercise:
     may_change_inputs : True where an answer has to call a layer that changes its input
     float64_only : True where float32 would be lost in rounding
     elementwise : True where each number of the result belongs to one number of the input
+    no_overflow : True where no step may overflow: an answer that turns the warning off (np.errstate) is refused
     """
 
     stars: int
@@ -69,6 +70,7 @@ class Exercise:
     may_change_inputs: bool = False
     float64_only: bool = False
     elementwise: bool = False
+    no_overflow: bool = False
 
     def known(self) -> Iterator[tuple[str, Callable]]:
         """Every known mistake as (message, function)."""

@@ -95,7 +95,7 @@ EXERCISES = {
             "(Hint 3)": lambda h: 0.5 * h * (1 + np.tanh(h)),
             "It is right except where exp(h) overflows: there your result is NaN. "
             "Use a form that cannot overflow. (Hint 2)": lambda h: h * np.exp(h) / (1 + np.exp(h)),
-        }, elementwise=True),
+        }, elementwise=True, no_overflow=True),
     "2.3": Exercise(
         2, "folds(t, y)", _folds, _points, {
             "w2 holds the slopes: the slopes of all units that are on add up, so each row is the *change* of slope "

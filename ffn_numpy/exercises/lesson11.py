@@ -25,12 +25,15 @@ def _exchanging(W):
     return lambda x: (x @ W.astype(x.dtype)).astype(np.float64 if x.dtype == np.float32 else np.float32)
 
 
+def _normed(x):
+    """A layer norm that rounds nothing away: for whole x it is *exactly* blind to x + 1 and to 2 x."""
+    centred = x.shape[-1] * x - x.sum(axis=-1, keepdims=True)                   # (T, d) whole numbers
+    size = np.sqrt((centred * centred).mean(axis=-1, keepdims=True))            # (T, 1)
+    return centred / np.maximum(size, 0.1)                                      # (T, d) 0 where all are equal
+
+
 def _looking_back(W):
-    return lambda x: np.cumsum(x @ W.astype(x.dtype), axis=0)                   # token t sees 0 .. t
-
-
-def _looking_ahead(W):
-    return lambda x: np.cumsum((x @ W.astype(x.dtype))[::-1], axis=0)[::-1]     # token t sees t .. end
+    return lambda x: np.cumsum(_normed(x) @ W.astype(x.dtype), axis=0)          # token t sees 0 .. t, normed
 
 
 def _first_to_last(W):
@@ -108,24 +111,38 @@ def _keeps_dtype(layer, x):
     return all(layer(x.astype(t)).dtype == t for t in (np.float32, np.float64))
 
 
-def _influence(layer, x):
+def _random_nudge(token):
+    return token + np.random.default_rng(0).normal(size=token.shape).astype(token.dtype)
+
+
+def _influence(layer, x, change=_random_nudge):
     """(T, T) True where token j of the output changes with token i of the input."""
     y = layer(x)
     rows = []
     for i in range(len(x)):
-        nudged = x.copy()
-        nudged[i] += 1
-        rows.append(np.any(layer(nudged) != y, axis=-1))
+        changed = x.copy()
+        changed[i] = change(x[i])
+        rows.append(np.any(layer(changed) != y, axis=-1))
     return np.array(rows)
 
 
-def _others(layer, x):
+def _others(layer, x, change=_random_nudge):
     """The same without the diagonal: where another token changes."""
-    return _influence(layer, x) & ~np.eye(len(x), dtype=bool)
+    return _influence(layer, x, change) & ~np.eye(len(x), dtype=bool)
 
 
 def _mixes(layer, x):
     return bool(_others(layer, x).any())
+
+
+def _mixes_piling_up(layer, x):
+    """The slip of changing x itself by + 1, token after token."""
+    y = layer(x)
+    for i in range(len(x)):
+        x[i] += 1
+        if (np.delete(layer(x) != y, i, axis=0)).any():
+            return True
+    return False
 
 
 def _changes_input(layer, x):
@@ -168,11 +185,13 @@ EXERCISES = {
                 lambda layer, x: False,
         }, ROWS),
     "11.2": Exercise(
-        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _looking_ahead, _first_to_last, _pair,
-                                                    _looking_back, _last_to_first), {
+        2, "mixes_tokens(layer, x)", _mixes, _trials(_plain, _centred, _last_to_first, _first_to_last, _pair,
+                                                    _looking_back), {
             "True for every layer: is the changed token itself left out, is x copied anew for each token, "
             "is a *row* changed?":
                 lambda layer, x: True,
+            "x itself is changed, so that every plain layer seems to mix: take a new copy for each token. And add "
+            "random numbers: a layer norm takes away what is added to all of a token.": _mixes_piling_up,
             "False for every layer: compare the outputs of the *other* tokens before and after, "
             "and change a copy of x.":
                 lambda layer, x: False,
@@ -192,7 +211,13 @@ EXERCISES = {
             "Not every token is changed: a layer in which one token looks at one other is not found.": (
                 lambda layer, x: bool(_others(layer, x)[1].any()),
                 lambda layer, x: bool(_others(layer, x)[len(x) // 2].any()),
-                lambda layer, x: bool(_others(layer, x)[[0, -1]].any())),
+                lambda layer, x: bool(_others(layer, x)[[0, -1]].any()),
+                lambda layer, x: bool(_others(layer, x)[:-1].any()),
+                lambda layer, x: bool(_others(layer, x)[1:].any())),
+            "A layer that mixes tokens *behind a layer norm* is not found: the norm takes away what is added to all "
+            "of a token, and a factor. Add random numbers.": (
+                lambda layer, x: bool(_others(layer, x, lambda token: token + 1).any()),
+                lambda layer, x: bool(_others(layer, x, lambda token: 2 * token).any())),
             "A token that looks at a distant one is not found: change every token, and compare all other rows.": (
                 lambda layer, x: any(np.diagonal(_influence(layer, x), k).any() for k in (-1, 1)),
                 lambda layer, x: bool(_others(layer, x)[3].any())),
@@ -244,5 +269,5 @@ EXERCISES = {
                 / math.sqrt(Wu.shape[1]) @ Wd,
             "tanh gets the wrong argument: exercise 2.2 has the form.":
                 lambda x, Wg, Wu, Wd: 0.5 * (x @ Wg) * (1 + np.tanh(x @ Wg)) * (x @ Wu) / math.sqrt(Wu.shape[1]) @ Wd,
-        }),
+        }, no_overflow=True),
 }
