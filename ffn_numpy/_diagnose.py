@@ -83,6 +83,8 @@ def _repairs_of_rows(task, ffn, x):
     if factor:
         yield (f"Everything that the FFN writes is {text(1 / factor)} times what it should be: the rows of {down}.",
                right(factor * written))
+    if isinstance(task.inputs, Line):
+        return                                                                  # _about_line says more
     hidden = ffn.trace(x)["gated" if task.gated else "activate"]                # (n, d_ff)
     spare = f" (and {last})" * (last not in task.without)
     if spare:
@@ -107,12 +109,12 @@ def _about_line(task, layers, x):
                 return (f"Nothing bends{where} at x = {text(k)}, where the slope should go from {text(theirs[i])} to "
                         f"{text(theirs[i + 1])}: a fold is missing there.")
         if len(mine) == len(theirs) and not np.allclose(mine, theirs):
-            return f"The kinks{where} are right, the slopes are not: look at column times row of each unit."
+            return f"The folds{where} are right, the slopes are not: look at column times row of each unit."
     return None
 
 
 def _seen(task, layers, x):
-    """Kinks and slopes of a line, or how much is right and the place where it differs most."""
+    """Folds and slopes of a line, or how much is right and the place where it differs most."""
     got, wanted = task.run(layers, x), task.wanted(x)
     fine = task.right(got, wanted)                                              # (n, d_model)
     stays = task.residual & (wanted == x).all(axis=0)                           # (d_model,)
@@ -146,17 +148,17 @@ def _worst(task, x, got, wanted, fine):
 
 
 def _pieces(t, y):
-    """The kinks of a piecewise straight line through these points, and the slopes before, between and after them."""
+    """The folds of a piecewise straight line through these points, and the slopes before, between and after them."""
     slopes = np.diff(y) / np.diff(t)                                            # (n - 1,)
     bends = np.flatnonzero(np.abs(np.diff(slopes)) > 1e-7)
     return t[1:-1][bends], slopes[[0, *(bends + 1)]]
 
 
 def _line_text(t, y):
-    """"kinks at 2, 5, slopes 0, 0.333333, 0" or "slope 1, 0 at x = 0", from the values at the knots."""
-    kinks, slopes = _pieces(t, y)
-    if len(kinks):
-        return f"kink{'s' * (len(kinks) > 1)} at {_list(kinks)}, slopes {_list(slopes)}"
+    """"folds at 2, 5, slopes 0, 0.333333, 0" or "slope 1, 0 at x = 0", from the values at the knots."""
+    folds, slopes = _pieces(t, y)
+    if len(folds):
+        return f"fold{'s' * (len(folds) > 1)} at {_list(folds)}, slopes {_list(slopes)}"
     return f"slope {_list(slopes)}, {text(y[0] - slopes[0] * t[0])} at x = 0"
 
 

@@ -18,9 +18,9 @@ Function = Callable[[np.ndarray], np.ndarray]
 
 
 class Line(NamedTuple):
-    """Every real number from low up, in the first feature; the others are 0. `kinks`: where what is wanted bends."""
+    """Every real number from low up, in the first feature; the others are 0. `folds`: where what is wanted bends."""
 
-    kinks: tuple[float, ...] = ()
+    folds: tuple[float, ...] = ()
     low: float = -INF
 
 
@@ -91,7 +91,7 @@ class Puzzle:
         if isinstance(inputs, Rows):
             return inputs.x
         if isinstance(inputs, Line):
-            return on_line(_knots([*self._folds(layers), *inputs.kinks], inputs.low), d_model)
+            return on_line(_knots([*self._folds(layers), *inputs.folds], inputs.low), d_model)
         rng = np.random.default_rng(0)
         x = rng.uniform(-inputs.size, inputs.size, size=(N_HIDDEN, d_model))
         if inputs.fine:
@@ -144,9 +144,9 @@ def on_line(t: np.ndarray, d_model: int) -> np.ndarray:
     return np.column_stack([t, np.zeros((len(t), d_model - 1))])
 
 
-def _knots(kinks, low=-INF):
-    """The kinks above low and two points beyond each end: straight pieces that agree there are equal."""
-    inside = np.unique([k for k in kinks if k > low])
+def _knots(folds, low=-INF):
+    """The folds above low and two points beyond each end: straight pieces that agree there are equal."""
+    inside = np.unique([k for k in folds if k > low])
     first, last = (inside[0], inside[-1]) if len(inside) else (max(low, 0.0), max(low, 0.0))
     left = [first - 2, first - 1] if low == -INF else [low, (low + first) / 2]
     return np.unique([*left, *inside, last + 1, last + 2])

@@ -4,7 +4,7 @@
     puzzle("2.4", ramp)         # your function, which builds the FFN; the FFN itself, or a list of layers, will do
 
 A puzzle draws what the answer computes over what is wanted, judges it on the whole domain (all inputs if they are few;
-all real numbers, by kinks and slopes, for ReLU of one number; else hidden ones), and counts units against par. If the
+all real numbers, by folds and slopes, for ReLU of one number; else hidden ones), and counts units against par. If the
 answer is wrong, it tries changes: a message names one only if everything would be right with it.
 """
 from __future__ import annotations
@@ -50,7 +50,7 @@ def puzzle(number: str, answer: Any, draw: bool = True) -> None:
     Traceback (most recent call last):
     ffn_numpy.check.CheckFailed: ✗ 4.1 |x|
       The sign of W1 is the wrong way round: with -W1 everything is right.
-      Kinks at 0, slopes 1, 3; wanted: kinks at 0, slopes -1, 1.
+      Folds at 0, slopes 1, 3; wanted: folds at 0, slopes -1, 1.
     """
     if not isinstance(number, str) or number not in PUZZLES:
         raise ValueError(f"puzzle must be one of {', '.join(PUZZLES)}; got {short(number)}")
@@ -157,7 +157,7 @@ def _draw(task, layers):
             return _maps(task, layers, inputs.x)
         return _table(task, layers, inputs.x)
     if isinstance(inputs, Line):
-        low, high = ((inputs.kinks or (0,))[i] + (-3, 3)[i] for i in (0, -1))
+        low, high = ((inputs.folds or (0,))[i] + (-3, 3)[i] for i in (0, -1))
         return _curves(task, layers, on_line(np.linspace(max(low, inputs.low), high, 301), d))
     if inputs.free == 1:
         size = 0.02 if inputs.fine else min(inputs.size, 4)

@@ -15,6 +15,7 @@ import ffn_numpy as F  # noqa: E402
 from ffn_numpy import plots  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(7, 8))
+GRID = [2, 0, 1, 0, 1, 2], [5, 5, 5, 3, 3, 3], [0, 1, 2, 3, 4, -1]  # a, b and a value for each pair, in no order
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +33,8 @@ def test_importing_the_package_does_not_import_matplotlib():
 @pytest.mark.parametrize("draw", [
     lambda ax: plots.shape_ledger({"x": (7, 8)}, ax=ax), lambda ax: plots.activation_curves("relu", ax=ax),
     lambda ax: plots.distribution({"x": X}, ax=ax), lambda ax: plots.gate_heatmap(X, X, X, ax=ax),
+    lambda ax: plots.computed_over_wanted([0, 1], [0, 1], [0, 2], ax=ax),
+    lambda ax: plots.value_map(*GRID, limits=(0, 4), ax=ax),
 ])
 def test_every_function_draws_into_the_given_axes_and_does_not_show(draw, monkeypatch):
     monkeypatch.setattr(plt, "show", lambda: pytest.fail("plots must not call plt.show()"))
@@ -309,6 +312,30 @@ def test_distribution_colours():
     assert colour("x", colors={"x": "#123456"}) == "#123456" and colour("twin") == "#0072b2"
 
 
+@pytest.mark.parametrize("dots", [False, True])
+def test_computed_lies_over_wanted(dots):
+    ax = plots.computed_over_wanted([0, 1, 2], [0, 1, 5], [0, 1, 2], dots=dots)
+    wanted, computed = ax.lines
+    assert wanted.get_xydata().tolist() == [[0, 0], [1, 1], [2, 2]]
+    assert computed.get_xydata().tolist() == [[0, 0], [1, 1], [2, 5]]
+    assert (computed.get_linestyle() == "None") == (wanted.get_linestyle() == "None") == dots
+    size = "get_markersize" if dots else "get_linewidth"
+    assert getattr(wanted, size)() > 1.5 * getattr(computed, size)()  # what lies below stays to be seen
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["wanted", "yours"]
+    assert computed.get_color() == plots.STAGE_COLORS["project_down"]
+
+
+def test_value_map_puts_each_value_at_its_place():
+    ax = plots.value_map(*GRID, limits=(-1, 4))
+    (image,) = ax.images
+    assert image.get_array().tolist() == [[3, 4, -1], [1, 2, 0]]  # rows: b = 3, 5; columns: a = 0, 1, 2
+    assert image.origin == "lower" and list(image.get_extent()) == [-0.5, 2.5, 2, 6]  # a and b in the middle
+    assert image.get_cmap().name == "PuOr" and image.get_clim() == (-4, 4)  # 0 is white
+    grey = plots.value_map(*GRID, limits=(0, 4), bar=False)
+    assert grey.images[0].get_cmap().name == "Greys" and grey.images[0].get_clim() == (0, 4)
+    assert (len(ax.figure.axes), len(grey.figure.axes)) == (2, 1)
+
+
 def test_gate_heatmap_says_what_it_is():
     gate = np.array([[1.0, -0.25, 0.5], [-4.0, 0.125, 2.0]])
     value = np.array([[0.5, 1.0, -1.0], [0.5, 1.0, 0.25]])
@@ -353,6 +380,19 @@ BOTH = (lambda **k: plots.shape_ledger({"x": (9, 8), "y": (7, 8)}, **k), lambda 
     (lambda: plots.distribution({"x": X}, limits=3), ValueError, f"{TWO} 3"),
     (lambda: plots.distribution({"x": X}, limits=(1, 2, 3)), ValueError, f"{TWO} (1, 2, 3)"),
     (lambda: plots.distribution({"x": X}, limits="ab"), ValueError, f"{TWO} 'ab'"),
+    (lambda: plots.computed_over_wanted([0, 1], [0], [0, 1]), ValueError,
+     "x, computed and wanted must be arrays (n,) of one shape, got [(2,), (1,), (2,)]"),
+    (lambda: plots.computed_over_wanted([], [], []), ValueError,
+     "x, computed and wanted must hold finite numbers, got shape (0,)"),
+    (lambda: plots.computed_over_wanted(X, X, X), ValueError,
+     "x, computed and wanted must be arrays (n,) of one shape, got [(7, 8), (7, 8), (7, 8)]"),
+    (lambda: plots.value_map([0, 1], [0, 1], [0, np.nan], limits=(0, 1)), ValueError,
+     "a, b and values must hold finite numbers, got shape (2,)"),
+    (lambda: plots.value_map([0, 1], [0, 1], [0, 1], limits=(0, 1)), ValueError,
+     "a and b must hold every pair of a grid once, got 2 pairs of 2 different a and 2 different b"),
+    (lambda: plots.value_map([0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 2, 3], limits=(0, 1)), ValueError,
+     "a and b must hold every pair of a grid once, got 4 pairs of 2 different a and 2 different b"),
+    (lambda: plots.value_map(*GRID, limits=(1, 1)), ValueError, f"{ORDERED} (1, 1)"),
     (lambda: plots.gate_heatmap(X, X, X[:3]), ValueError,
      f"gate, value and product {ONE_SHAPE} [(7, 8), (7, 8), (3, 8)]"),
     (lambda: plots.gate_heatmap(X[0], X[0], X[0]), ValueError,
