@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 
+from ._messages import say
 from ._validate import short
 
 
@@ -12,7 +13,9 @@ def as_array(value):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             array = np.asarray(value)
-    except Exception:  # ragged lists, and whatever a foreign __array__ raises
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # ragged lists, and whatever a foreign __array__ raises, SystemExit included
         return None
     return array if array.dtype.kind in "biuf" else None
 
@@ -42,57 +45,75 @@ def dtype_message(got, right):
     if isinstance(right, tuple):
         return next(filter(None, map(dtype_message, got, right)), None)
     if isinstance(right, (bool, int)) and isinstance(got, (float, np.floating)):
-        return f"Right value, but {float(got)} is a float: it should be a whole number; use int(...) or //."
+        return say("Right value, but {value} is a float: it should be a whole number; use int(...) or //.",
+                   value=float(got))
     if isinstance(got, np.ndarray) and isinstance(right, np.ndarray) and got.dtype != right.dtype:
         if right.dtype == np.float32 and got.dtype == np.float64:
-            return ("Right values, but float32 came back as float64: look for np.zeros, np.ones or np.full without "
-                    "dtype, np.sqrt(a number) (use math.sqrt), or a list that became an array.")
+            return say("Right values, but float32 came back as float64: look for np.zeros, np.ones, np.full, np.eye "
+                       "or np.tri without dtype, np.where(..., 1.0, 0.0), np.sqrt(a number) (use math.sqrt), or a "
+                       "list that became an array.")
         if right.dtype.kind == got.dtype.kind == "f":
-            return f"Right values, but {right.dtype} came back as {got.dtype}: the result should follow the input."
+            return say("Right values, but {given} came back as {came}: the result should follow the input.",
+                       given=right.dtype, came=got.dtype)
         if right.dtype == np.int8:
-            return f"Right values, but as {got.dtype}, and int8 is asked for: one byte a number is the point."
+            return say("Right values, but as {came}, and int8 is asked for: one byte a number is the point.",
+                       came=got.dtype)
     return None
 
 
 def describe(got, right, trial, exercise):
     """How `got` differs from `right`: structure, shape, a factor, the places, or the largest difference."""
     if isinstance(right, tuple):
-        names = exercise.returns
-        if not isinstance(got, (tuple, list)) or len(got) != len(right):
-            return f"Return {len(right)} results: {', '.join(names)}. Yours is {_kind(got)}."
-        fits = [same(g, r, trial.single) for g, r in zip(got, right)]
-        good = ", ".join(name for name, fit in zip(names, fits) if fit)
-        i = fits.index(False)
-        return f"{good + ': right. ' if good else ''}{names[i]}: {describe(got[i], right[i], trial, exercise)}"
+        return _describe_results(got, right, trial, exercise)
     a, b = as_array(got), np.asarray(right)
     if a is None or (a.shape == b.shape and (a.dtype.kind == "b") != (b.dtype.kind == "b")):
-        return f"expected {_kind(right)}, yours is {_kind(got)}."
+        return say("expected {wanted}, yours is {came}.", wanted=_kind(right), came=_kind(got))
     if a.shape != b.shape:
         return _describe_shape(a, b, trial)
     if b.ndim == 0:
-        rounded = b.dtype.kind == "f" and any(a == np.round(b, digits) for digits in range(2, 7))
-        hint = "return the number as it is, not rounded" if rounded else f"for {trial}"
-        return "{}, expected {}, {}.".format(*_pair(a, b), hint)
+        return _describe_number(a, b, trial)
     if b.dtype.kind == "f" and a.size > 1:
         if factor := _factor(a, b, trial.single):
-            return f"every number is {factor:.4g} times the right one, for {trial}."
+            return say("every number is {factor:.4g} times the right one, for {trial}.", factor=factor, trial=trial)
         if len(np.unique(b)) > 3 and same(np.sort(a, axis=None), np.sort(b, axis=None), trial.single):
-            return ("the right numbers in the wrong places: is something sorted, not moved, or reshaped instead of "
-                    "transposed?")
+            return say("the right numbers in the wrong places: is something sorted, not moved, or reshaped instead of "
+                       "transposed?")
     return _describe_numbers(a, b, trial, exercise.elementwise)
+
+
+def _describe_results(got, right, trial, exercise):
+    names = exercise.returns
+    if not isinstance(got, (tuple, list)) or len(got) != len(right):
+        return say("Return {n} results: {names}. Yours is {came}.", n=len(right), names=", ".join(names),
+                   came=_kind(got))
+    fits = [same(g, r, trial.single) for g, r in zip(got, right)]
+    i = fits.index(False)
+    problem = describe(got[i], right[i], trial, exercise)
+    good = [name for name, fit in zip(names, fits) if fit]
+    return (f"{say('{names}: right.', names=', '.join(good))} " if good else "") + (f"{names[i]}: " + problem)
+
+
+def _describe_number(a, b, trial):
+    got, wanted = _pair(a, b)
+    if b.dtype.kind == "f" and any(a == np.round(b, digits) for digits in range(2, 7)):
+        return say("{got}, expected {wanted}, return the number as it is, not rounded.", got=got, wanted=wanted)
+    return say("{got}, expected {wanted}, for {trial}.", got=got, wanted=wanted, trial=trial)
 
 
 def _describe_shape(a, b, trial):
     if b.ndim == 0:
-        every = " (for True and False: .any() or .all())" if a.dtype.kind == "b" else ""
-        return f"an array of shape {a.shape} came back; one single value is expected{every}."
+        if a.dtype.kind == "b":
+            return say("an array of shape {came} came back; one single value is expected (for True and False: .any() "
+                       "or .all()).", came=a.shape)
+        return say("an array of shape {came} came back; one single value is expected.", came=a.shape)
     if a.ndim == b.ndim > 1 and a.shape in (b.shape[::-1], np.swapaxes(b, -1, -2).shape):
-        return f"shape {a.shape} is transposed, expected {b.shape}."
+        return say("shape {came} is transposed, expected {wanted}.", came=a.shape, wanted=b.shape)
     if a.ndim == b.ndim and sorted(a.shape) == sorted(b.shape):
-        return f"shape {a.shape}, expected {b.shape}: the axes are in another order."
+        return say("shape {came}, expected {wanted}: the axes are in another order.", came=a.shape, wanted=b.shape)
     if a.size == b.size:
-        return f"shape {a.shape}, expected {b.shape}: an axis too many or too few (keepdims, reshape, indexing?)."
-    return f"shape {a.shape}, expected {b.shape} for {trial}."
+        return say("shape {came}, expected {wanted}: an axis too many or too few (keepdims, reshape, indexing?).",
+                   came=a.shape, wanted=b.shape)
+    return say("shape {came}, expected {wanted} for {trial}.", came=a.shape, wanted=b.shape, trial=trial)
 
 
 def _describe_numbers(a, b, trial, elementwise):
@@ -104,9 +125,13 @@ def _describe_numbers(a, b, trial, elementwise):
     else:
         gap = differs = a != b
     where = tuple(int(i) for i in np.unravel_index(np.argmax(gap), gap.shape))
-    place = f"for {trial.names[0]} = {_number(trial.inputs[0][where])}" if elementwise else f"at {list(where)}"
-    return ("{} of {} numbers differ, for {}. The largest difference is {}: {}, expected {}.".format(
-        differs.sum(), differs.size, trial, place, *_pair(a[where], b[where])))
+    got, wanted = _pair(a[where], b[where])
+    values = {"n": differs.sum(), "size": differs.size, "trial": trial, "got": got, "wanted": wanted}
+    if elementwise:
+        return say("{n} of {size} numbers differ, for {trial}. The largest difference is for {name} = {value}: {got}, "
+                   "expected {wanted}.", name=trial.names[0], value=_number(trial.inputs[0][where]), **values)
+    return say("{n} of {size} numbers differ, for {trial}. The largest difference is at {place}: {got}, expected "
+               "{wanted}.", place=list(where), **values)
 
 
 def _factor(a, b, single):
@@ -119,15 +144,17 @@ def _factor(a, b, single):
 
 def _kind(value):
     if isinstance(value, (tuple, list)):
-        return f"a {type(value).__name__} of {len(value)}"
+        return say("a {kind} of {n}", kind=type(value).__name__, n=len(value))
     array = as_array(value)
     if array is None:
-        dtype = f" of dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
-        return "None" if value is None else f"of type {type(value).__name__}{dtype}"
-    if array.dtype.kind == "b" and array.ndim == 0:
-        return "True or False"
-    what = "True and False" if array.dtype.kind == "b" else "numbers"
-    return f"an array of {what}, shape {array.shape}" if array.ndim else "a number"
+        if isinstance(value, np.ndarray):
+            return say("of type {kind} of dtype {dtype}", kind=type(value).__name__, dtype=value.dtype)
+        return "None" if value is None else say("of type {kind}", kind=type(value).__name__)
+    if array.ndim == 0:
+        return say("True or False") if array.dtype.kind == "b" else say("a number")
+    if array.dtype.kind == "b":
+        return say("an array of True and False, shape {shape}", shape=array.shape)
+    return say("an array of numbers, shape {shape}", shape=array.shape)
 
 
 def _pair(a, b):

@@ -81,17 +81,22 @@ class Puzzle:
         return np.abs(got - wanted) <= self.tolerance * np.maximum(1, np.abs(wanted))
 
     def solved_by(self, layers: Layers, residual: bool | None = None) -> bool:
-        """Do the layers compute what is wanted, at all the inputs that decide?"""
+        """Do the layers compute what is wanted? On a line by a proof: right at 0, and the right slope everywhere."""
         x = self.points(layers)                                                 # (n, d_model)
-        return bool(self.right(self.run(layers, x, residual), self.wanted(x)).all())
+        right = bool(self.right(self.run(layers, x, residual), self.wanted(x)).all())
+        if right and isinstance(self.inputs, Line):
+            _, got, wanted = self.slopes(layers, residual)                      # (n_pieces, d_model) each
+            return bool((np.abs(got - wanted) <= self.tolerance).all())
+        return right
 
     def points(self, layers: Layers) -> np.ndarray:
-        """The inputs that decide, (n, d_model): all if they are few; enough for a proof on a line; or hidden."""
+        """The inputs that are looked at, (n, d_model): all if they are few, or every fold of a line, or hidden ones."""
         inputs, d_model = self.inputs, len(self.features)
         if isinstance(inputs, Rows):
             return inputs.x
         if isinstance(inputs, Line):
-            return on_line(_knots([*self._folds(layers), *inputs.folds], inputs.low), d_model)
+            near = [t for t in (*self._folds(layers), *inputs.folds) if abs(t) <= CAP]
+            return on_line(_knots([*near, 0], inputs.low), d_model)
         rng = np.random.default_rng(0)
         x = rng.uniform(-inputs.size, inputs.size, size=(N_HIDDEN, d_model))
         if inputs.fine:
@@ -99,7 +104,22 @@ class Puzzle:
         x[0], x[:, inputs.free:] = 0, 0
         return x
 
-    def _folds(self, layers):
+    def slopes(self, layers: Layers, residual: bool | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """On a line: the folds, (n,), and the slopes of the pieces, computed and wanted, (n + 1, d_model) each."""
+        inputs, d_model = self.inputs, len(self.features)
+        assert isinstance(inputs, Line)
+        folds = np.unique([t for t in (*self._folds(layers, residual), *inputs.folds) if t > inputs.low])   # (n,)
+        middle = _middles(folds, inputs.low)                                    # (n + 1,)
+        x, got = on_line(middle, d_model), on_line(np.ones(len(middle)), d_model)
+        for ffn in layers:                                                      # the chain rule, for ReLU
+            change = (got @ ffn.W1 * (ffn.lift(x) > 0)) @ ffn.W2                # (n + 1, d_model)
+            got = change + got if (self.residual if residual is None else residual) else change
+            x = self.run([ffn], x, residual)
+        edges = on_line(_knots(inputs.folds, inputs.low), d_model)
+        steps = np.diff(self.wanted(edges), axis=0) / np.diff(edges[:, :1], axis=0)
+        return folds, got, steps[np.clip(np.searchsorted(edges[:, 0], middle) - 1, 0, len(steps) - 1)]
+
+    def _folds(self, layers, residual=None):
         """Where the layers may bend, for ReLU on a line: in each layer, where a unit's lift crosses 0.
 
         Between two knots every lift is a straight line, so two of its values tell where it crosses.
@@ -107,7 +127,7 @@ class Puzzle:
         found: list[float] = []
         for i, ffn in enumerate(layers):
             t = _knots(found)                                                   # (n,)
-            h = ffn.lift(self.run(layers[:i], on_line(t, ffn.d_model)))         # (n, d_ff)
+            h = ffn.lift(self.run(layers[:i], on_line(t, ffn.d_model), residual))        # (n, d_ff)
             slope = np.diff(h, axis=0) / np.diff(t)[:, None]                    # (n - 1, d_ff)
             with np.errstate(divide="ignore", invalid="ignore"):
                 crossing = t[:-1, None] - h[:-1] / slope                        # (n - 1, d_ff)
@@ -145,11 +165,20 @@ def on_line(t: np.ndarray, d_model: int) -> np.ndarray:
 
 
 def _knots(folds, low=-INF):
-    """The folds above low and two points beyond each end: straight pieces that agree there are equal."""
+    """The folds above low and two points beyond each end, at a distance of their own size."""
     inside = np.unique([k for k in folds if k > low])
     first, last = (inside[0], inside[-1]) if len(inside) else (max(low, 0.0), max(low, 0.0))
-    left = [first - 2, first - 1] if low == -INF else [low, (low + first) / 2]
-    return np.unique([*left, *inside, last + 1, last + 2])
+    step, more = 1 + abs(first), 1 + abs(last)
+    left = [first - 2 * step, first - step] if low == -INF else [low, (low + first) / 2]
+    return np.unique([*left, *inside, last + more, last + 2 * more])
+
+
+def _middles(folds, low):
+    """A point inside each piece between low, the folds and infinity."""
+    if not len(folds):
+        return np.array([max(low, 0.0) + 1])
+    first = folds[0] - 1 - abs(folds[0]) if low == -INF else (low + folds[0]) / 2
+    return np.array([first, *((folds[1:] + folds[:-1]) / 2), folds[-1] + 1 + abs(folds[-1])])
 
 
 def rebuilt(ffn: FeedForward | GatedFeedForward, **changed: np.ndarray | None) -> FeedForward | GatedFeedForward:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ._call import error_text, raised_by, timed
 from ._diagnose import diagnosis, text
+from ._messages import CheckFailed, NotAttempted, say
 from ._puzzle import CAP, Impossible, Line, Puzzle, Rows, on_line, rebuilt
 from ._validate import short
-from .check import TIME_LIMIT, CheckFailed, NotAttempted, _raised_by, _time_limit
+from .check import show
 from .exercises.puzzles import PUZZLES
 from .ffn import FeedForward, GatedFeedForward
 
@@ -49,8 +51,9 @@ def puzzle(number: str, answer: Any, draw: bool = True) -> None:
     >>> puzzle("4.1", FeedForward([[1]], None, [[2]], None), draw=False)
     Traceback (most recent call last):
     ffn_numpy.check.CheckFailed: ✗ 4.1 |x|
-      The sign of W1 is the wrong way round: with -W1 everything is right.
-      Folds at 0, slopes 1, 3; wanted: folds at 0, slopes -1, 1.
+      For positive x it is 2x or more: the unit hears positive x, where nothing has to change.
+      Yours: folds at 0, slopes 1, 3; wanted: folds at 0, slopes -1, 1.
+    [4.1 78f520]
     """
     if not isinstance(number, str) or number not in PUZZLES:
         raise ValueError(f"puzzle must be one of {', '.join(PUZZLES)}; got {short(number)}")
@@ -59,9 +62,8 @@ def puzzle(number: str, answer: Any, draw: bool = True) -> None:
         answer = _built(task, answer)
         verdict = _witness(task, answer, draw) if isinstance(task, Impossible) else _judge(task, answer, draw)
     except CheckFailed as failure:
-        mark = "○" if isinstance(failure, NotAttempted) else "✗"
-        raise type(failure)(f"{mark} {number} {task.title}\n  {failure}") from None
-    print(f"✓ {number} {task.title}: {verdict}")
+        raise failure.titled(number, f"{number} {say(task.title)}") from None
+    show(f"✓ {number} {say(task.title)}: {verdict}")
 
 
 def _built(task, answer):
@@ -69,23 +71,14 @@ def _built(task, answer):
     if isinstance(answer, (FeedForward, GatedFeedForward)) or not callable(answer):
         return answer
     try:
-        with _time_limit(TIME_LIMIT):
-            return answer()
-    except TimeoutError:
-        raise CheckFailed(f"Stopped after {TIME_LIMIT:.0f} s: is there a loop that never ends?") from None
-    except NotImplementedError as error:
-        if _raised_by(answer, error):
-            raise NotAttempted("Not attempted yet: replace `raise NotImplementedError()` by your code.") from None
-        raise CheckFailed(f"{task.call}() stopped with NotImplementedError: {error}") from None
-    except KeyboardInterrupt:
+        return timed(answer)
+    except (KeyboardInterrupt, CheckFailed):
         raise
     except BaseException as error:
-        raise CheckFailed(f"{task.call}() stopped with {type(error).__name__}: {_one_line(error)}") from None
-
-
-def _one_line(error):
-    text = " ".join(str(error).split())
-    return text if len(text) <= 200 else text[:197] + "..."
+        if isinstance(error, NotImplementedError) and raised_by(answer, error):
+            raise NotAttempted(say("Not attempted yet: replace `raise NotImplementedError()` by your code.")) from None
+        raise CheckFailed(say("{name}() stopped with {kind}: {text}", name=task.call, kind=type(error).__name__,
+                              text=error_text(error))) from None
 
 
 # ---- the FFN and its conditions
@@ -96,20 +89,23 @@ def _judge(task, answer, draw):
         _draw(task, layers)
     if not task.solved_by(layers):
         raise CheckFailed(diagnosis(task, layers))
-    if isinstance(task.inputs, Line):
-        where = "on all real numbers" + " from 0 up" * (task.inputs.low == 0)
-    else:
-        n = len(task.points(layers))
-        where = f"for all {n} inputs" if isinstance(task.inputs, Rows) else f"on {n:,} hidden inputs"
-    return f"right {where}. {_score(task, sum(ffn.d_ff for ffn in layers))}"
+    return f"{_where(task, len(task.points(layers)))} {_score(task, sum(ffn.d_ff for ffn in layers))}"
+
+
+def _where(task, n):
+    if isinstance(task.inputs, Rows):
+        return say("right for all {n} inputs.", n=n)
+    if not isinstance(task.inputs, Line):
+        return say("right on {n:,} hidden inputs.", n=n)
+    return say("right on all real numbers from 0 up.") if task.inputs.low == 0 else say("right on all real numbers.")
 
 
 def _score(task, units):
-    par = f"par {task.par} ({'proved' if task.proved else 'best known'})"
-    line = f"{units} unit{'s' * (units > 1)}, {par}."
+    par = say("par {par} (proved)" if task.proved else "par {par} (best known)", par=task.par)
+    line = say("{units} unit, {par}." if units == 1 else "{units} units, {par}.", units=units, par=par)
     if units < task.par:
-        return f"{line} That is fewer than anybody is known to need: please tell us!"
-    return line + f" It can be done with {units - task.par} fewer." * (units > task.par)
+        return line + " " + say("That is fewer than anybody is known to need: please tell us!")
+    return line + (" " + say("It can be done with {n} fewer.", n=units - task.par) if units > task.par else "")
 
 
 def _layers(task: Puzzle, answer: Any) -> list:
@@ -118,30 +114,35 @@ def _layers(task: Puzzle, answer: Any) -> list:
     layers = list(answer) if isinstance(answer, (list, tuple)) else [answer]
     for ffn in layers:
         if not isinstance(ffn, (FeedForward, GatedFeedForward)):
-            what = "nothing (None): is `return` missing?" if ffn is None else f"an object of type {type(ffn).__name__}."
-            raise CheckFailed(f"A {kind.__name__} is asked for{' (or a list of them)' * task.deep}; yours is {what}")
-    if not layers or (len(layers) > 1 and not task.deep):
-        raise CheckFailed(f"{'Exactly' if layers else 'At least'} one FFN is asked for; yours are {len(layers)}.")
+            came = "None" if ffn is None else say("an object of type {kind}", kind=type(ffn).__name__)
+            raise CheckFailed(say("A {wanted} is asked for; yours is {came}. Does the function return it?",
+                                  wanted=kind.__name__, came=came))
+    if not layers:
+        raise CheckFailed(say("At least one FFN is asked for; yours are {n}.", n=0))
+    if len(layers) > 1 and not task.deep:
+        raise CheckFailed(say("Exactly one FFN is asked for; yours are {n}.", n=len(layers)))
     for i, ffn in enumerate(layers):
         if problem := _condition(task, kind, ffn):
-            raise CheckFailed((f"Layer {i}: " if len(layers) > 1 else "") + problem)
+            raise CheckFailed(say("Layer {i}: {problem}", i=i, problem=problem) if len(layers) > 1 else problem)
     return [rebuilt(ffn) for ffn in layers]
 
 
 def _condition(task, kind, ffn):
     """Which condition of the puzzle this layer does not meet, or None."""
     if not isinstance(ffn, kind):
-        return f"A {kind.__name__} is asked for; yours is a {type(ffn).__name__}."
+        return say("A {wanted} is asked for; yours is a {came}.", wanted=kind.__name__, came=type(ffn).__name__)
     if ffn.activation != task.activation:
-        return f"The activation is to be {task.activation!r}; yours is {ffn.activation!r}."
+        return say("The activation is to be {wanted!r}; yours is {came!r}.", wanted=task.activation,
+                   came=ffn.activation)
     if ffn.d_model != len(task.features):
-        return (f"d_model is {len(task.features)} here, one number for each of {', '.join(task.features)}; yours has "
-                f"d_model = {ffn.d_model}.")
+        return say("d_model is {wanted} here, one number for each of {names}; yours has d_model = {came}.",
+                   wanted=len(task.features), names=", ".join(task.features), came=ffn.d_model)
     for name, p in ffn.parameters().items():
         if not np.isfinite(p).all() or np.abs(p).max() > CAP:
-            return f"{name} holds {text(np.abs(p).max())}; weights go from -{CAP:,.0f} to {CAP:,.0f} here."
+            return say("{name} holds {value}; weights go from -{cap:,.0f} to {cap:,.0f} here.", name=name,
+                       value=text(np.abs(p).max()), cap=CAP)
         if name in task.without and np.any(p):
-            return f"This puzzle has no {name}: pass None."
+            return say("This puzzle has no {name}: pass None.", name=name)
     return None
 
 
@@ -157,7 +158,9 @@ def _draw(task, layers):
             return _maps(task, layers, inputs.x)
         return _table(task, layers, inputs.x)
     if isinstance(inputs, Line):
-        low, high = ((inputs.folds or (0,))[i] + (-3, 3)[i] for i in (0, -1))
+        folds, got, _ = task.slopes(layers)                                     # (n,), (n + 1, d_model)
+        bends = folds[(np.abs(np.diff(got, axis=0)) > 1e-9).any(axis=1)]        # a fold far away is to be seen, too
+        low, high = min([0, *inputs.folds, *bends]) - 3, max([0, *inputs.folds, *bends]) + 3
         return _curves(task, layers, on_line(np.linspace(max(low, inputs.low), high, 301), d))
     if inputs.free == 1:
         size = 0.02 if inputs.fine else min(inputs.size, 4)
@@ -250,13 +253,13 @@ def _witness(task, answer, draw):
     tells = abs(total) > 1e-6 * (np.abs(c) @ np.abs(target))
     for name, y in values:
         if abs(c @ y) > 1e-9 * (np.abs(c) @ np.abs(y)):
-            raise CheckFailed(f"For one of the family, {name}, the sum is {text(c @ y)}, not 0.\n  "
-                              f"{_about_inputs([y for _, y in values], target)}")
+            raise CheckFailed(say("For one of the family, {name}, the sum is {sum:.3g}, not 0.", name=name, sum=c @ y)
+                              + "\n  " + _about_inputs([y for _, y in values], target))
     if not tells:
-        raise CheckFailed("The sum is 0 for the family, and for the target, too.\n  "
-                          f"{_about_inputs([y for _, y in values], target)}")
-    return (f"the sum is 0 for each of {N_MEMBERS} random members of the family, and {text(total)} for the target. "
-            "The same inputs and coefficients cannot give both: the target is none of them.")
+        raise CheckFailed(say("The sum is 0 for the family, and for the target, too.")
+                          + "\n  " + _about_inputs([y for _, y in values], target))
+    return say("the sum is 0 for each of {n} random members of the family, and {sum} for the target. The same inputs "
+               "and coefficients cannot give both: the target is none of them.", n=N_MEMBERS, sum=text(total))
 
 
 def _about_inputs(values, target):
@@ -265,33 +268,35 @@ def _about_inputs(values, target):
     _, sizes, directions = np.linalg.svd(scaled, full_matrices=True)
     vanish = directions[(sizes > 1e-9 * sizes[0]).sum():]                       # (some, n)
     if np.abs(vanish @ target).max(initial=0) > 1e-6:
-        return "These inputs will do, with other coefficients."
-    return "No coefficients tell them apart at these inputs: choose others, or more."
+        return say("These inputs will do, with other coefficients.")
+    return say("No coefficients tell them apart at these inputs: choose others, or more.")
 
 
 def _read_witness(task, answer):
     """inputs (n, size) and coefficients (n,) as float64."""
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
-        what = "None: is `return` missing?" if answer is None else f"of type {type(answer).__name__}."
-        raise CheckFailed(f"Two results are asked for: inputs and coefficients. Yours is {what}")
+        came = "None" if answer is None else say("of type {kind}", kind=type(answer).__name__)
+        raise CheckFailed(say("Two results are asked for: inputs and coefficients. Yours is {came}.", came=came))
     try:
         x, c = (np.asarray(part, dtype=np.float64) for part in answer)
     except (TypeError, ValueError):
-        raise CheckFailed("inputs and coefficients must be arrays of numbers.") from None
+        raise CheckFailed(say("inputs and coefficients must be arrays of numbers.")) from None
     if x.ndim == 1 and task.size == 1:
         x = x[:, None]
     shape = f"(n, {task.size})" if task.size > 1 else "(n,)"
     if x.ndim != 2 or x.shape[1] != task.size or not len(x):
-        raise CheckFailed(f"inputs must have shape {shape}; yours has {np.shape(answer[0])}.")
+        raise CheckFailed(say("inputs must have shape {wanted}; yours has {came}. The answer is two results: return "
+                              "inputs, coefficients.", wanted=shape, came=np.shape(answer[0])))
     if c.shape != (len(x),):
-        raise CheckFailed(f"There must be one coefficient for each input: ({len(x)},); yours has shape {c.shape}.")
+        raise CheckFailed(say("There must be one coefficient for each input: {wanted}; yours has shape {came}.",
+                              wanted=(len(x),), came=c.shape))
     for name, a in (("inputs", x), ("coefficients", c)):
         if not np.isfinite(a).all() or np.abs(a).max() > CAP:
-            raise CheckFailed(f"{name} must be finite, up to {CAP:,.0f}.")
+            raise CheckFailed(say("{name} must be finite, up to {cap:,.0f}.", name=name, cap=CAP))
     if task.bits and not np.isin(x, (0, 1)).all():
-        raise CheckFailed("inputs must be zeros and ones.")
+        raise CheckFailed(say("inputs must be zeros and ones."))
     if not c.any():
-        raise CheckFailed("All coefficients are 0: then the sum is 0 for every function, the target too.")
+        raise CheckFailed(say("All coefficients are 0: then the sum is 0 for every function, the target too."))
     return x, c
 
 

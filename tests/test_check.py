@@ -3,6 +3,7 @@ import io
 import math
 import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -13,6 +14,7 @@ from errors import assert_error
 from student_answers import RIGHT, WRONG
 
 import ffn_numpy.check
+from ffn_numpy._messages import message_id
 from ffn_numpy.check import CheckFailed, NotAttempted, check, show_guess
 from ffn_numpy.exercises import find, numbers
 
@@ -24,7 +26,7 @@ def message(number, answer, seed=0):
     """What the check says about a wrong answer, on one line."""
     with pytest.raises(CheckFailed) as failure:
         check(number, answer, seed)
-    return " ".join(str(failure.value).split())
+    return " ".join(failure.value.text.split())
 
 
 @every_exercise
@@ -143,7 +145,7 @@ def test_an_endless_loop_is_stopped(monkeypatch):
         while True:
             pass
 
-    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.3)
     start = time.monotonic()
     assert "is there a loop that never ends?" in message("1.1", loop)
     assert time.monotonic() - start < 5
@@ -158,8 +160,81 @@ def test_an_answer_that_catches_the_interrupt_is_stopped_too(monkeypatch):
         except:  # noqa: E722  as students write it
             return x @ W1 + b1
 
-    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.3)
     assert "is there a loop that never ends?" in message("1.1", loop)
+
+
+def test_a_loop_around_a_bare_except_is_stopped_and_nothing_is_left_behind(monkeypatch):
+    """Every interrupt is caught inside the loop; what ends it is that its other lines raise, too."""
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.2)
+
+    def stubborn(x, W1, b1):
+        while True:
+            try:
+                x = x + 0
+            except BaseException:
+                pass
+
+    before = signal.getsignal(signal.SIGINT), sys.gettrace()
+    assert "Stopped after 0 s: is there a loop that never ends?" in message("1.1", stubborn)
+    assert (signal.getsignal(signal.SIGINT), sys.gettrace()) == before
+    check("1.1", lambda x, W1, b1: x @ W1 + b1)
+
+
+def test_a_host_without_threads_checks_without_a_limit(monkeypatch, capsys):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    check("1.1", lambda x, W1, b1: x @ W1 + b1)
+    assert "The bias is missing" in message("1.1", lambda x, W1, b1: x @ W1)
+
+
+def test_an_answer_that_calls_its_own_check_is_told_so():
+    def calls_check(x, W1, b1):
+        check("1.1", calls_check)
+
+    assert "Your function calls check." in message("1.1", calls_check)
+    check("1.1", lambda x, W1, b1: x @ W1 + b1)  # and the next check works
+
+
+def test_an_object_that_exits_when_it_is_read_is_no_end():
+    class Exits:
+        def __array__(self, *args, **kwargs):
+            raise SystemExit
+
+    assert "yours is of type Exits" in message("1.1", lambda x, W1, b1: Exits())
+
+
+def test_warnings_of_matrix_products_and_of_zeros_say_nothing_about_right_values(capsys):
+    def warns(text):
+        def answer(x, W1, b1):
+            warnings.warn(text, RuntimeWarning, stacklevel=1)
+            return x @ W1 + b1
+        return answer
+
+    check("1.1", warns("divide by zero encountered in matmul"))
+    check("1.1", warns("divide by zero encountered in log"))
+    out = capsys.readouterr().out.splitlines()
+    noted = "(NumPy warned: divide by zero encountered in log. The values are right.)"
+    assert "warned" not in out[0] and out[1].endswith(noted)
+    said = message("1.1", warns("overflow encountered in exp"))
+    assert "overflow encountered in exp. Some numbers are too large" in said
+
+
+def test_the_id_of_a_message_stays_in_the_notebook_and_is_not_shown():
+    with pytest.raises(CheckFailed) as failure:
+        check("2.1", lambda x: x)
+    lines = failure.value._render_traceback_()
+    assert lines[0] == "✗ 2.1 quiet(x)" and not any("[2.1" in line for line in lines)
+    text = next(iter(find("2.1").mistakes))
+    nothing = "Nothing changed: both folds are at 0, where relu(x) - relu(-x) is x. The biases move them."
+    assert str(failure.value).endswith(f"[2.1 {message_id(nothing)}]") and re.fullmatch("[0-9a-f]{6}", message_id(text))
+
+
+def test_every_known_mistake_has_an_id_of_its_own():
+    texts = {text for n in numbers() for text in find(n).mistakes}
+    assert len({message_id(text) for text in texts}) == len(texts)
 
 
 def test_not_attempted_means_the_answer_itself():
@@ -237,6 +312,9 @@ def test_an_error_is_told_in_words_that_help():
     def binds_equally(x, W1, b1):
         return W1 * x @ W1 + b1
 
+    def brackets(x, W1, b1):
+        return (W1 * x) @ W1 + b1
+
     first = next(find("1.1").cases(0))
     title = (f"✗ 1.1 lift(x, W1, b1) For x (5, {first.d}), W1 ({first.d}, {first.f}), b1 ({first.f},) it stopped with ")
     line = "in the line: return"
@@ -246,7 +324,9 @@ def test_an_error_is_told_in_words_that_help():
     assert said.endswith(f" {compared} (`*` and `@` bind equally, from left to right: put each product in brackets.) "
                          f"{line} W1 * x @ W1 + b1")
     said = message("1.1", lambda x, W1, b1: (x @ W1) + b1[:, None] * x)
-    assert compared in said and said.count("bind equally") == 1
+    assert compared in said and said.count("bind equally") == 0  # each product stands for itself
+    said = message("1.1", brackets)
+    assert compared in said and "bind equally" not in said
     said = message("1.1", lambda x, W1, b1: x * W1)
     assert compared in said and "bind equally" not in said
     said = message("1.1", lambda x, W1, b1: x @ W1.T)
@@ -296,14 +376,14 @@ def test_what_an_error_says_is_one_short_line():
 
 
 def test_the_time_limit_is_ten_seconds_and_only_in_the_main_thread(monkeypatch):
-    assert ffn_numpy.check.TIME_LIMIT == 10
+    assert ffn_numpy._call.TIME_LIMIT == 10
 
     def sleeps(x, W1, b1):
         time.sleep(9)
 
-    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.2)
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.2)
     assert message("1.1", sleeps) == "✗ 1.1 lift(x, W1, b1) Stopped after 0 s: is there a loop that never ends?"
-    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.0)  # over at once, if there were a limit
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.0)  # over at once, if there were a limit
     said = []
     thread = threading.Thread(target=lambda: said.append(message("1.1", lambda x, W1, b1: x @ W1)))
     thread.start()
@@ -315,13 +395,13 @@ def test_copies_and_comparisons_reach_into_lists_and_dicts():
     def inputs():
         return {"W": np.array([1.0, np.nan]), "rows": [np.arange(3), (2, np.ones(2))]}
 
-    first, copy = inputs(), ffn_numpy.check._copy(inputs())
-    assert ffn_numpy.check._identical(first, copy) and type(copy["rows"]) is list and type(copy["rows"][1]) is tuple
+    first, copy = inputs(), ffn_numpy._call.copy(inputs())
+    assert ffn_numpy._call._identical(first, copy) and type(copy["rows"]) is list and type(copy["rows"][1]) is tuple
     for change in (lambda c: c["W"].fill(1), lambda c: c["rows"][0].fill(0), lambda c: c["rows"].pop(),
                    lambda c: c["rows"][1][1].fill(0), lambda c: c.pop("W"), lambda c: c.update(more=1)):
-        copy = ffn_numpy.check._copy(first)
+        copy = ffn_numpy._call.copy(first)
         change(copy)
-        assert not ffn_numpy.check._identical(first, copy) and ffn_numpy.check._identical(first, inputs())
+        assert not ffn_numpy._call._identical(first, copy) and ffn_numpy._call._identical(first, inputs())
     cast = ffn_numpy.check._cast(first | {"x": np.ones(2)}, np.float32)
     assert cast["W"].dtype == cast["x"].dtype == np.float32 and cast["rows"] is first["rows"]
 
@@ -384,7 +464,7 @@ def test_show_guess(capsys):
 
 def test_the_time_limit_holds_where_interrupts_are_ignored(monkeypatch):
     """A shell starts its background jobs with SIGINT ignored; an endless loop must still end, and the setting stay."""
-    monkeypatch.setattr("ffn_numpy.check.TIME_LIMIT", 0.3)
+    monkeypatch.setattr("ffn_numpy._call.TIME_LIMIT", 0.3)
 
     def endless(h):
         while True:

@@ -4,8 +4,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ffn_numpy._call import Outcome as _Outcome
 from ffn_numpy._compare import as_array, describe, dtype_message, same, value_text
-from ffn_numpy.check import _Outcome, _Trial
+from ffn_numpy.check import _Trial
 
 R = np.random.default_rng(0)
 A, V, SQUARE, B = (R.normal(size=shape) for shape in ((5, 3), (4,), (4, 4), (2, 3, 5)))
@@ -117,8 +118,8 @@ def test_what_is_the_same():
 
 
 FOLLOW = "the result should follow the input."
-CREEP = ("Right values, but float32 came back as float64: look for np.zeros, np.ones or np.full without dtype, "
-         "np.sqrt(a number) (use math.sqrt), or a list that became an array.")
+CREEP = ("Right values, but float32 came back as float64: look for np.zeros, np.ones, np.full, np.eye or np.tri "
+         "without dtype, np.where(..., 1.0, 0.0), np.sqrt(a number) (use math.sqrt), or a list that became an array.")
 
 
 @pytest.mark.parametrize("got, right, says", [
