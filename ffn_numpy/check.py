@@ -142,7 +142,7 @@ def _judge(exercise, answer, seed):
 
 def _praise(trials):
     dtypes = {a.dtype.name for t in trials for a in t.inputs if isinstance(a, np.ndarray) and a.dtype.kind == "f"}
-    if len(dtypes) == 2:
+    if len(dtypes) == 2 and not any(isinstance(t.got.value, list) for t in trials):  # a list has no dtype
         praise = say("right on {n} random inputs, in float64 and float32.", n=len(trials))
     else:
         praise = say("right on {n} random inputs.", n=len(trials))
@@ -202,6 +202,8 @@ def _wrong_values(exercise, answer, trials):
     message = next((say(message) for message, wrong in exercise.known() if _explains(wrong, trials)), None)
     if message is None and first.got.error is not None:
         return about_error(answer, first.got.error, str(first), str(good or ""))
+    if message is None and _same_answer_always(trials) and not np.isfinite(as_array(first.got.value)).all():
+        return say("The result is {value} for every input.", value=value_text(first.got.value))
     if message is None and _same_answer_always(trials):
         return say("Your function gives the same answer, {value}, for every input: does it use its arguments, or "
                    "names from other cells?", value=value_text(first.got.value))

@@ -1131,7 +1131,7 @@ def loss_from_scores(scores, targets):
     return (log_sum - right).mean()
 '''),
     ('8.3', "subtracts the largest score of the whole table instead of each row's: low rows underflow to log(0)",
-     'log(0): rows far below the number that you subtract vanish. Each row', '''
+     'log(0): the sum of a row became 0. Rows far below', '''
 def loss_from_scores(scores, targets):
     z = scores - scores.max()
     return np.mean(np.log(np.sum(np.exp(z), axis=1)) - z[range(len(z)), targets])
@@ -1360,7 +1360,7 @@ def slopes(f, w, step):
     return result
 '''),
     ('9.3', 'plus and minus are no copies',
-     'plus = w is no copy: both steps go into the same array, and the', '''
+     'If plus = w stands in your code: that is no copy', '''
 def slopes(f, w, step):
     result = np.zeros(w.shape)
     for i in np.ndindex(w.shape):

@@ -13,7 +13,7 @@ def _cache_inputs(c):
 
 
 def _multiple_inputs(c):
-    m = (64, 256, 1024, 96, 128, 4096)[c.i]
+    m = (64, 160, 1024, 96, 128, 4096)[c.i]                                     # two are no powers of 2
     missing = (m // 4, 3 * m // 4, 0)[c.i % 3]                                  # less, more than half, nothing
     return m * (2 * int(c.rng.integers(1, 10)) + 1) - missing, m                # the result is no multiple of 2 m
 

@@ -117,10 +117,10 @@ EXERCISES = {
         }, ROWS),
     "8.3": Exercise(
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
-            "np.exp overflows, and the result is NaN: can the scores be made smaller without changing p? (Hint 1)":
+            "The result is NaN: large scores became inf on the way. Can they be made smaller without changing p? (Hint 1)":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
-            "The result is inf: something became 0 or inf before its logarithm. Stay with the scores, "
-            "shifted by each row's own largest.":
+            "The result is inf: something became 0 or inf before its logarithm. Shift each row by its largest score, and "
+            "take the logarithm of the sum only: log(sum(exp)) - score.":
                 lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
             "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
                 lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),
@@ -129,7 +129,7 @@ EXERCISES = {
             "One sum for the whole table: each row has its own (axis=1).":
                 lambda s, t: (lambda z: np.log(np.exp(z).sum()) - _at_targets(z, t).mean())(
                     s - s.max(axis=1, keepdims=True)),
-            "log(0): rows far below the number that you subtract vanish. Each row needs its own largest score.":
+            "log(0): the sum of a row became 0. Rows far below the number that is subtracted vanish.":
                 lambda s, t: (np.log(np.exp(s - s.max()).sum(axis=1)) - _at_targets(s - s.max(), t)).mean(),
             "The largest score was subtracted for exp, but not from the target's score.":
                 lambda s, t: (_from_scores(s, t, np.asarray) - s.max(axis=1)).mean(),

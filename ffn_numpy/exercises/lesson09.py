@@ -128,8 +128,8 @@ EXERCISES = {
                 lambda f, w, step: _slopes(f, w, step, ahead=0.0),
             "Twice too large: from w - step to w + step it is 2 step.":
                 lambda f, w, step: _slopes(f, w, step, scale=1.0),
-            "plus = w is no copy: both steps go into the same array, "
-            "and the difference is 0.": lambda f, w, step: 0 * w,
+            "Every slope is 0. If plus = w stands in your code: that is no copy, and both steps go into one array.":
+                lambda f, w, step: 0 * w,
             "Brackets: the *difference* is divided, (f(plus) - f(minus)) / (2 * step).":
                 lambda f, w, step: _each(w, lambda plus, minus: f(plus) - f(minus) / (2 * step), step),
             "step is an argument: use it, not a fixed number.": tuple(
