@@ -117,10 +117,10 @@ EXERCISES = {
         }, ROWS),
     "8.3": Exercise(
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
-            "The result is NaN: large scores became inf on the way. Can they be made smaller without changing p? (Hint 1)":
+            "The result is NaN: large scores became inf on the way. Can they be made smaller without changing p? Hint 1":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
-            "The result is inf: something became 0 or inf before its logarithm. Shift each row by its largest score, and "
-            "take the logarithm of the sum only: log(sum(exp)) - score.":
+            "The result is inf: something became 0 or inf before its logarithm. Shift each row by its largest score, "
+            "and take the logarithm of the sum only: log(sum(exp)) - score.":
                 lambda s, t: -np.log(_at_targets(softmax(s), t)).mean(),
             "A small number inside the logarithm caps the loss: stay with the scores, log(sum) - score.": tuple(
                 lambda s, t, e=e: -np.log(_at_targets(softmax(s), t) + e).mean() for e in (1e-12, 1e-10, 1e-9, 1e-8)),
