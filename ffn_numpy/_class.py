@@ -20,6 +20,23 @@ CHECK = re.compile(r'^\s*(?:check|puzzle)\(\s*["\']([\w.]+)["\']\s*,\s*(\w+)', r
 FAILED = re.compile(r"\n\[([\d.]+) ([0-9a-f]{6})\]\s*$")
 LESSON = re.compile(r"(\d\d_[a-z_]+)")
 STATES = ("solved", "tried", "left")
+SECTIONS = {  # which section of the lesson treats an exercise, or a level of the puzzles
+    "1.1": "The lift", "1.2": "What attention adds", "1.3": "The lift", "1.4": "Who sees whom?",
+    "2.1": "What the bend buys: folds", "2.2": "Three curves", "2.3": "What the bend buys: folds",
+    "2.4": "Why a bend at all", "3.1": "Four lines", "3.2": "Four lines", "3.3": "One unit that does something",
+    "3.4": "The swap that no shape check finds", "4.1": "Count the parameters", "4.2": "What one token writes",
+    "4.3": "One unit that finds something out", "4.4": "Shuffle the hidden units", "5.1": "How large can an output be?",
+    "5.2": "Who is silent?", "5.3": "Swap the activation", "5.4": "What the outlier breaks", "6.1": "The KV cache",
+    "6.2": "8/3, then round up", "6.3": "Optional: one FFN on two devices", "6.4": "Do the counts add up?",
+    "7.1": "Two norms", "7.2": "Two norms", "7.3": "Attention", "7.4": "The block", "8.1": "A task that needs two skills",
+    "8.2": "Attention alone", "8.3": "A task that needs two skills", "8.4": "The missing part, by hand",
+    "9.1": "Units that stay silent", "9.2": "The backward pass, one line at a time", "9.3": "A slope, by measuring",
+    "9.4": "The backward pass, one line at a time", "10.1": "Balance", "10.2": "Route one token by hand",
+    "10.3": "Balance", "10.4": "The whole batch, expert by expert", "11.1": "Patient 3", "11.2": "Six more",
+    "11.3": "Six more", "11.4": "Patient 2", "level 1": "Build a line", "level 2": "Build a line",
+    "level 3": "Let the course judge", "level 4": "Change one number, under a condition",
+    "level 5": "Prove that fewer are not enough", "level 6": "Prove that none can",
+}
 
 
 class Verdict(NamedTuple):
@@ -194,14 +211,8 @@ def _frequent(exercise):
 
 
 def section(lesson: str, number: str) -> str:
-    """Where the lesson treats it, as it stands in the exercise: "Lift: the sizes", or nothing."""
-    from .exercises import LESSONS, find
-    if lesson[:2].isdigit() and str(int(lesson[:2])) in LESSONS:
-        try:
-            return getattr(find(number), "section", "")
-        except ValueError:
-            return ""
-    return ""
+    """The heading under which the lesson treats it, or nothing for an exercise of the teacher's own."""
+    return SECTIONS.get(f"level {number[:1]}" if lesson.startswith("12_") else number, "")
 
 
 STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}

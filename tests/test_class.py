@@ -8,9 +8,11 @@ import nbformat
 import pytest
 from student_answers import RIGHT, WRONG
 
-from ffn_numpy._class import as_page, as_text, count, need_help, read_folder, report
+from ffn_numpy._class import as_page, as_text, count, need_help, read_folder, report, section
 from ffn_numpy._messages import message_id
 from ffn_numpy.check import CheckFailed, check
+from ffn_numpy.exercises import numbers
+from ffn_numpy.exercises.puzzles import PUZZLES
 
 EXERCISES = Path(__file__).parent.parent / "notebooks" / "exercises"
 LESSON = "01_lift"
@@ -147,6 +149,15 @@ def test_the_page_is_complete_and_safe(folder, tmp_path):
     text = report(folder, tmp_path / "page.html")
     assert text.endswith(f"as a page: {tmp_path / 'page.html'}")
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+
+
+def test_every_exercise_names_a_section_of_its_lesson():
+    for lesson in sorted((EXERCISES.parent).glob("[0-9]*.ipynb"))[1:]:
+        text = "\n".join(c.source for c in nbformat.read(lesson, as_version=4).cells if c.cell_type == "markdown")
+        own = [n for n in numbers() if n.split(".")[0] == str(int(lesson.stem[:2]))] or list(PUZZLES)
+        for number in own:
+            heading = section(lesson.stem, number)
+            assert heading and f"\n## {heading}" in text, f"{lesson.stem} {number}: {heading}"
 
 
 def test_a_folder_that_is_none_or_empty(tmp_path):

@@ -117,7 +117,7 @@ EXERCISES = {
         }, ROWS),
     "8.3": Exercise(
         2, "loss_from_scores(scores, targets)", _from_scores, _large_inputs, {
-            "The result is NaN: large scores became inf on the way. Can they be made smaller without changing p? Hint 1":
+            "The result is NaN: large scores became inf on the way. Can they be smaller without changing p? Hint 1":
                 lambda s, t: -np.log(_at_targets(np.exp(s) / np.exp(s).sum(axis=1, keepdims=True), t)).mean(),
             "The result is inf: something became 0 or inf before its logarithm. Shift each row by its largest score, "
             "and take the logarithm of the sum only: log(sum(exp)) - score.":
