@@ -157,7 +157,7 @@ def test_every_exercise_names_a_section_of_its_lesson():
         own = [n for n in numbers() if n.split(".")[0] == str(int(lesson.stem[:2]))] or list(PUZZLES)
         for number in own:
             heading = section(lesson.stem, number)
-            assert heading and f"\n## {heading}" in text, f"{lesson.stem} {number}: {heading}"
+            assert heading and f"# {heading}" in text, f"{lesson.stem} {number}: {heading}"
 
 
 def test_a_folder_that_is_none_or_empty(tmp_path):
