@@ -1,4 +1,5 @@
 """Weight puzzles: the answers of people, the known best ones, and attacks on every par that is called proved."""
+import dataclasses
 import re
 from itertools import combinations, product
 from pathlib import Path
@@ -274,6 +275,17 @@ def test_unknown_numbers_and_loops(monkeypatch):
             pass
 
     assert "Stopped after 0 s: is there a loop that never ends?" in said("1.1", for_ever)
+
+
+@pytest.mark.parametrize("par, proved, ends", [
+    (2, False, "2 units, par 2 (best known)."),
+    (3, False, "2 units, par 3 (best known). That is fewer than anybody is known to need: please tell us!"),
+    (1, True, "2 units, par 1 (proved). It can be done with 1 fewer."),
+])
+def test_units_are_counted_against_par(par, proved, ends, monkeypatch, capsys):
+    monkeypatch.setitem(PUZZLES, "2.2", dataclasses.replace(PUZZLES["2.2"], par=par, proved=proved))
+    puzzle("2.2", BEST["size"], draw=False)
+    assert capsys.readouterr().out == f"✓ 2.2 |x|: right on all real numbers. {ends}\n"
 
 
 def test_the_answer_itself_is_not_changed_and_float32_is_enough():
